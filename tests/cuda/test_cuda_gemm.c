@@ -104,6 +104,22 @@ static void empty_sums_are_zero_whatever_alpha_is(void **state) {
   gemm_case_check_clean();
 }
 
+/* The epilogue is of what is left, C and the bias. */
+static void alpha_0_leaves_the_epilogue(void **state) {
+  (void)state;
+  weir_device *d = cuda_world_device(0, 0);
+  const int64_t sizes[4] = {3, 300, 7, 1};
+  for (int e = 0; e < WEIR_GEMM_EPILOGUE_COUNT; e++) {
+    gemm_case c = gemm_case_make(WEIR_GEMM_F32, sizes, false, true, 6);
+    c.desc.alpha = 0;
+    c.desc.beta = 1;
+    c.desc.epilogue = (weir_gemm_epilogue)e;
+    run(d, &c);
+  }
+  weir_device_release(d);
+  gemm_case_check_clean();
+}
+
 /* Without an element of D nothing is loaded, planned or run. */
 static void no_elements_need_no_library(void **state) {
   (void)state;
@@ -325,6 +341,7 @@ int main(void) {
       cmocka_unit_test(all_epilogues),
       cmocka_unit_test(batches_lie_side_by_side),
       cmocka_unit_test(empty_sums_are_zero_whatever_alpha_is),
+      cmocka_unit_test(alpha_0_leaves_the_epilogue),
       cmocka_unit_test(no_elements_need_no_library),
       cmocka_unit_test(queues_are_ordered_by_events_alone),
       cmocka_unit_test(tf32_only_where_it_is_allowed),

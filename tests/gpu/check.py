@@ -4,7 +4,9 @@
 Exit status: 0: nothing failed; 1: something did; 5: no libraries of CUDA."""
 import argparse
 import os
+import shutil
 import sys
+import tarfile
 import time
 import traceback
 
@@ -41,21 +43,38 @@ def folder_of(o):
         return folder, text, b"standin_functions" in f.read()
 
 
+def unpack(root):
+    """The archive's larger part is packed once more: programs that share most
+    of their code then take the room of one."""
+    packed = os.path.join(root, "files.tar.xz")
+    if not os.path.exists(packed) or os.path.isdir(os.path.join(root, "bin")):
+        return
+    print("gpu-check: unpacking", flush=True)
+    new = os.path.join(root, "new")
+    shutil.rmtree(new, ignore_errors=True)
+    with tarfile.open(packed) as archive:
+        archive.extractall(new)
+    for name in sorted(os.listdir(new), key=lambda n: n == "bin"):
+        shutil.rmtree(os.path.join(root, name), ignore_errors=True)
+        os.rename(os.path.join(new, name), os.path.join(root, name))
+    os.rmdir(new)
+
+
 def run_section(name, place, is_standin):
     before, place.end = time.monotonic(), run.section_end()
     print(f"{name}:", flush=True)
     try:
         r = sections.ALL[name](place, is_standin)
     except Exception:  # the other sections are worth running
-        r = run.Result([], [f"{name}: gpu-check itself:\n" + "".join(
-            "    " + line for line in traceback.format_exc().splitlines(True))],
-            [], [])
+        r = run.failure(f"{name}: gpu-check itself:" +
+                        run.tail(traceback.format_exc()))
     return name, r, time.monotonic() - before
 
 
 def main():
     o = options()
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    unpack(root)
     folder, text, is_standin = folder_of(o)
     print(f"gpu-check: CUDA's libraries: {text}", flush=True)
     place, results = sections.Place(root, folder), []

@@ -4,18 +4,20 @@
 A graph counts as passed only if a node of it ran on the GPU."""
 import json
 import os
-import re
 import subprocess
 import tempfile
 import time
+import traceback
 
 import images
 import run
 
-GPU = ("--in-process", "worker=1,gpu=1")
+# On the GPU is what has a kernel there, however small it is.
+GPU = ("--in-process", "worker=1,gpu=1", "--set",
+       "placement=[{match: '*', prefer: [gpu, cpu]}]")
 # Differences that two orders of a sum may make in these graphs.
 RTOL, ATOL = 1e-3, 1e-4
-STEPS = 24
+STEPS, SMALL_STEPS = 32, 4  # of the stand-in, which is slow
 
 # A graph of graphs/, and what its inputs need beside their defaults.
 RUNS = (("tiny_matmul",), ("regression",), ("mlp",), ("wide",), ("deep",),
@@ -59,57 +61,59 @@ def difference(a, b, at=""):
     return next(filter(None, (difference(x, y, k) for k, x, y in pairs)), None)
 
 
-def nodes_on_gpu(words):
-    """Of the plan that weir told of; (count, why others are not there)."""
-    count = sum(int(n) for n in re.findall(r"GPU:\d+ +(\d+) nodes", words))
-    missing = re.search(r"\d+ of \d+ units .*have no GPU kernel.*", words)
-    return count, missing.group(0) if missing else "the placer chose the CPU"
-
-
-def judged(name, problem, words):
-    count, why = nodes_on_gpu(words)
+def judged(name, problem, words, plan):
+    """|plan|: the file that weir wrote it to."""
+    with open(plan, encoding="utf-8") as f:
+        nodes = json.load(f)["nodes"]
+    there = sum("GPU" in n["device"] for n in nodes)
+    if problem is None and "W6004" in words:
+        problem = "no GPU:" + run.tail(words)
     if problem is not None:
-        return run.Result([], [f"{name}: {problem}"], [], [])
-    if "W6004" in words:
-        return run.Result([], [f"{name}: no GPU:{run.tail(words)}"], [], [])
-    if count == 0:
-        return run.skipped(f"{name}: no node is on the GPU: {why}")
-    return run.Result([f"{name}, {count} nodes on the GPU"], [], [], [])
+        return run.failure(f"{name}: {problem}")
+    if there == 0:
+        return run.skipped(f"{name}: no node of it has a kernel for GPUs")
+    return run.passed(f"{name}, {there} of {len(nodes)} nodes on the GPU")
 
 
-def run_one(place, graph, *feeds):
+def run_one(place, folder, _small, graph, *feeds):
     path = os.path.join(place.root, "graphs", graph + ".weir.yaml")
     common = ("run", path, "--json", *feeds)
-    cpu, words = weir(place, *common, "-q")
+    plan = os.path.join(folder, "plan.json")
+    cpu, words = weir(place, *common)
     if words is None:
-        return run.Result([], [f"{graph} on the CPU: {cpu}"], [], [])
-    gpu, words = weir(place, *common, *GPU, "-v")
+        return run.failure(f"{graph} on the CPU: {cpu}")
+    gpu, words = weir(place, *common, *GPU, "--save-plan", plan)
     if words is None:
-        return run.Result([], [f"{graph}: {gpu}"], [], [])
-    return judged(graph, difference(json.loads(gpu), json.loads(cpu)), words)
+        return run.failure(f"{graph} on the GPU: {gpu}")
+    return judged(graph, difference(json.loads(gpu), json.loads(cpu)), words,
+                  plan)
 
 
 def losses(lines):
-    """The loss of the last evaluation, and that of the last step as text."""
+    """The last loss of all, and that of the last step as text."""
     events = [json.loads(line) for line in lines.splitlines()
               if line.startswith("{")]
-    last = [e["metrics"]["loss"] for e in events if e["event"] == "eval"][-1]
-    return last, [repr(e["loss"]) for e in events if e["event"] == "end"][-1]
+    end = [e["loss"] for e in events if e["event"] == "end"][-1]
+    evals = [e["metrics"]["loss"] for e in events if e["event"] == "eval"]
+    return (evals or [end])[-1], repr(end)
 
 
-def train_one(place, data, graph, bound):
+def train_one(place, folder, small, graph, bound):
     """Trains on the CPU and twice on the GPU, where the bits are the same."""
     results, words = [], ""
-    for where in ((), (*GPU, "-v"), (*GPU, "-v")):
+    plan = os.path.join(folder, "plan.json")
+    steps = str(SMALL_STEPS if small else STEPS)
+    for where in ((), GPU, GPU):
+        save = ("--save-plan", plan) if where else ()
         with tempfile.TemporaryDirectory() as checkpoint:
             out, words = weir(
                 place, "train", os.path.join(
                     place.root, "graphs", graph + ".weir.yaml"), "--json",
-                "--data-root", data, "--steps", str(STEPS), "--checkpoint",
-                checkpoint, *where)
+                "--data-root", folder, "--steps", steps, "--checkpoint",
+                checkpoint, *where, *save)
         if words is None:
             on = "the GPU" if where else "the CPU"
-            return run.Result([], [f"train {graph} on {on}: {out}"], [], [])
+            return run.failure(f"{graph} on {on}: {out}")
         results.append(losses(out))
     (cpu, _), (gpu, bits), (_, again) = results
     problem = None
@@ -117,26 +121,28 @@ def train_one(place, data, graph, bound):
         problem = f"loss {gpu} on the GPU, {cpu} on the CPU"
     elif bits != again:
         problem = f"loss {bits} on the GPU, then {again}"
-    return judged(f"train {graph}", problem, words)
+    return judged(graph, problem, words, plan)
 
 
-def each(place, table, one, *before):
+def each(place, table, one, small):
     results = []
-    for row in table:
-        if time.monotonic() > place.end:
-            results.append(run.skipped(f"{row[0]}: the section's time is over"))
-            continue
-        r = one(place, *before, *row)
-        print("  " + "; ".join(r.passed + r.failed + r.skipped), flush=True)
-        results.append(r)
+    with tempfile.TemporaryDirectory() as folder:
+        images.write(folder)
+        for row in table:
+            try:
+                r = one(place, folder, small, *row)
+            except Exception:  # what weir wrote makes no sense
+                r = run.failure(f"{row[0]}: {traceback.format_exc()}")
+            if time.monotonic() > place.end:
+                r = run.skipped(f"{row[0]}: the section's time is over")
+            print("  " + "; ".join(r.passed + r.failed + r.skipped), flush=True)
+            results.append(r)
     return run.merge(results)
 
 
-def graphs(place, _small):
-    return each(place, RUNS, run_one)
+def graphs(place, small):
+    return each(place, RUNS, run_one, small)
 
 
-def train(place, _small):
-    with tempfile.TemporaryDirectory() as data:
-        images.write(data)
-        return each(place, TRAININGS, train_one, data)
+def train(place, small):
+    return each(place, TRAININGS, train_one, small)

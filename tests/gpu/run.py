@@ -19,6 +19,14 @@ def nothing():
     return Result([], [], [], [])
 
 
+def passed(name):
+    return Result([name], [], [], [])
+
+
+def failure(text):
+    return Result([], [text], [], [])
+
+
 def skipped(why):
     return Result([], [], [why], [])
 

@@ -143,7 +143,7 @@ class Whole(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
         self.assertIn("No GPU", report.splitlines()[0])
         self.assertIn("stand-in 0 1073.7 MB", report)
-        self.assertRegex(report, r"\| host \| \d\d \| 0 \| 3 \|")
+        self.assertRegex(report, r"\| host \| \d\d \| 0 \| 4 \|")
         self.assertIn("- test_cuda_launch: not in this archive", report)
         self.assertIn("| sanitizer |", report)
 
@@ -155,7 +155,7 @@ class Whole(unittest.TestCase):
         p, report = self.check("--standin", BUILD, "--section", "host")
         self.assertEqual(p.returncode, 1, p.stdout + p.stderr)
         self.assertIn("- test_cuda_device: ended by SIGABRT\n    lost", report)
-        self.assertRegex(report, r"\| host \| 11 \| 1 \| 3 \|")
+        self.assertRegex(report, r"\| host \| 11 \| 1 \| 4 \|")
 
     def test_no_libraries(self):
         p, report = self.check("--cuda", self.root)

@@ -182,6 +182,8 @@ typedef struct weir_device_vtable {
                             weir_event *event, weir_error *err);
   /* Blocks the calling thread until |event| has happened. */
   weir_status (*wait)(weir_device *device, weir_event *event, weir_error *err);
+  /* Whether |event| has happened, or its wait would fail: without blocking. */
+  bool (*is_over)(weir_device *device, weir_event *event);
   weir_device_memory (*memory)(weir_device *device);
   const struct weir_gemm_vtable *gemm; /* gemm.h; NULL: has none */
 } weir_device_vtable;

@@ -145,6 +145,11 @@ static weir_status host_wait(weir_device *device, weir_event *event,
   return WEIR_OK;
 }
 
+static bool host_is_over(weir_device *device, weir_event *event) {
+  (void)device, (void)event;
+  return true;
+}
+
 static weir_device_memory host_memory(weir_device *device) {
   host_device *host = (host_device *)device;
   return (weir_device_memory){
@@ -173,6 +178,7 @@ static const weir_device_vtable kHost = {
     .record = host_record,
     .queue_wait = host_record,
     .wait = host_wait,
+    .is_over = host_is_over,
     .memory = host_memory,
     .gemm = NULL, /* kernels of the host have their own */
 };

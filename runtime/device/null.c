@@ -115,6 +115,11 @@ static weir_status null_wait(weir_device *device, weir_event *event,
   return WEIR_OK;
 }
 
+static bool null_is_over(weir_device *device, weir_event *event) {
+  (void)device, (void)event;
+  return true;
+}
+
 static weir_device_memory null_memory(weir_device *device) {
   const null_device *null = (const null_device *)device;
   return (weir_device_memory){.limit_bytes = null->limit_bytes,
@@ -141,6 +146,7 @@ static const weir_device_vtable kNull = {
     .record = null_record,
     .queue_wait = null_record,
     .wait = null_wait,
+    .is_over = null_is_over,
     .memory = null_memory,
     .gemm = NULL,
 };

@@ -38,9 +38,9 @@ static weir_status open_session(scene *s, const char *cluster) {
                                 .options = {.placer = weir_placer_find("first"),
                                             .strictness = WEIR_PLACE_STRICT}};
   weir_plan *plan = NULL;
-  const weir_gpus_folders folders = {build_root(), cuda_folder};
-  WEIR_TRY(
-      weir_gpus_create(&s->world.env, &folders, &s->world.env.gpus, &s->err));
+  const weir_gpus_options gpus = {
+      .module = build_root(), .cuda = cuda_folder, .sleepy = standin != NULL};
+  WEIR_TRY(weir_gpus_create(&s->world.env, &gpus, &s->world.env.gpus, &s->err));
   WEIR_TRY(weir_placing_create(s->world.env.alloc, &request, &s->placing, &plan,
                                &s->err));
   weir_session_options options = {.placing = s->placing, .plan = plan};

@@ -192,7 +192,8 @@ static weir_status plan_algorithm(weir_cuda_device *gpu, weir_gemm_plan *plan,
   return s;
 }
 
-/* The product in place of one with k or alpha 0: A and B are one row of zeros. */
+/* The product in place of one with k or alpha 0: A and B are one row of zeros.
+ */
 static weir_status put_zeros(weir_cuda_device *gpu, weir_gemm_plan *plan,
                              weir_cuda_gemm_spans *spans, weir_error *err) {
   weir_gemm_desc *d = &plan->desc;
@@ -224,8 +225,7 @@ static weir_status fill_plan(weir_cuda_device *gpu, weir_gemm_plan *plan,
                              weir_error *err) {
   weir_gemm_desc *d = &plan->desc;
   weir_cuda_gemm_spans spans = plan->spans;
-  if (d->k == 0 || d->alpha == 0)
-    WEIR_TRY(put_zeros(gpu, plan, &spans, err));
+  if (d->k == 0 || d->alpha == 0) WEIR_TRY(put_zeros(gpu, plan, &spans, err));
   if (d->beta == 0) d->c = d->d; /* not read; D stands in */
   plan->alpha = scalar_of(d->type, d->alpha);
   plan->beta = scalar_of(d->type, d->beta);

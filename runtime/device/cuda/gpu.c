@@ -90,6 +90,7 @@ static const weir_device_vtable kGpu = {
     .record = weir_cuda_queue_record,
     .queue_wait = weir_cuda_queue_wait,
     .wait = weir_cuda_queue_event_wait,
+    .is_over = weir_cuda_queue_event_is_over,
     .memory = weir_cuda_cache_memory,
     .gemm = &weir_cuda_gemm,
 };

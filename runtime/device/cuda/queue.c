@@ -74,3 +74,8 @@ weir_status weir_cuda_queue_event_wait(weir_device *device, weir_event *event,
   cudaError_t e = gpu->api.cudaEventSynchronize((cudaEvent_t)event);
   return weir_cuda_gpu_check(gpu, e, "cudaEventSynchronize", err);
 }
+
+bool weir_cuda_queue_event_is_over(weir_device *device, weir_event *event) {
+  weir_cuda_device *gpu = (weir_cuda_device *)device;
+  return gpu->api.cudaEventQuery((cudaEvent_t)event) != cudaErrorNotReady;
+}

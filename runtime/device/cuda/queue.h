@@ -19,5 +19,6 @@ weir_status weir_cuda_queue_wait(weir_device *device, weir_queue *queue,
                                  weir_event *event, weir_error *err);
 weir_status weir_cuda_queue_event_wait(weir_device *device, weir_event *event,
                                        weir_error *err);
+bool weir_cuda_queue_event_is_over(weir_device *device, weir_event *event);
 
 #endif

@@ -2,14 +2,19 @@
 #include "runtime/exec/gpu/gpus.h"
 
 #include "runtime/device/cuda.h"
+#include "runtime/exec/futex.h"
 
 /* A GPU is opened by the first that asks for it and closed with the process's
  * list. One thread for each open one waits for events: a driver's wait takes a
- * thread, and no thread of the pool is to sleep in one. */
+ * thread, and no thread of the pool is to sleep in one. It looks for a while
+ * before it sleeps: a driver takes some 30 us to wake it, a tenth of a small
+ * step. */
+
+enum { kLookNs = 300000 };
 
 struct weir_gpus {
   const weir_env *env;
-  weir_gpus_folders folders;
+  weir_gpus_options options;
   pthread_mutex_t lock;
   weir_module_handle module;
   weir_exec_gpu *items[WEIR_CUDA_GPUS];
@@ -27,6 +32,14 @@ static weir_gpu_end *next_end(weir_exec_gpu *g) {
   return end;
 }
 
+static void look(const weir_exec_gpu *g, weir_event *event) {
+  weir_device *d = g->gpu.device;
+  int64_t until = g->clock->now_ns(g->clock->self) + kLookNs;
+  while (!g->sleepy && !d->vt->is_over(d, event) &&
+         g->clock->now_ns(g->clock->self) < until)
+    weir_cpu_relax();
+}
+
 static void *wait_for_ends(void *self) {
   weir_exec_gpu *g = self;
   weir_device *d = g->gpu.device;
@@ -34,6 +47,7 @@ static void *wait_for_ends(void *self) {
     weir_gpu_end *end = next_end(g);
     if (end == NULL) return NULL;
     weir_error err = WEIR_ERROR_INIT;
+    look(g, end->event);
     weir_status s = d->vt->wait(d, end->event, &err);
     end->done(end->self, s, s == WEIR_OK ? NULL : &err);
   }
@@ -104,12 +118,12 @@ static weir_status open_parts(weir_gpus *gpus, weir_exec_gpu *g,
   weir_device_name name = weir_device_name_any();
   name.index = (weir_index_range){g->index, g->index};
   name.type = WEIR_GPU;
-  const weir_cuda_options options = {.runtime_folder = gpus->folders.cuda,
-                                     .gpu = g->index};
+  const weir_cuda_options cuda = {.runtime_folder = gpus->options.cuda,
+                                  .gpu = g->index};
   weir_device *d = NULL;
-  WEIR_TRY(weir_device_cuda_load(&gpus->module, gpus->folders.module, err));
-  WEIR_TRY(weir_device_cuda_create(gpus->env, &gpus->module, &name, &options,
-                                   &d, err));
+  WEIR_TRY(weir_device_cuda_load(&gpus->module, gpus->options.module, err));
+  WEIR_TRY(
+      weir_device_cuda_create(gpus->env, &gpus->module, &name, &cuda, &d, err));
   g->gpu.device = d;
   WEIR_TRY(weir_gpu_open(d, &g->gpu, err));
   WEIR_TRY(d->vt->queue_create(d, &g->copies, err));
@@ -127,6 +141,8 @@ static weir_status open_gpu(weir_gpus *gpus, int32_t index,
   if (g == NULL) return weir_fail_memory(err, sizeof *g);
   g->index = index;
   g->last = &g->first;
+  g->clock = gpus->env->clock;
+  g->sleepy = gpus->options.sleepy;
   pthread_mutex_init(&g->copy_lock, NULL);
   pthread_mutex_init(&g->lock, NULL);
   pthread_cond_init(&g->more, NULL);
@@ -141,13 +157,13 @@ static weir_status open_gpu(weir_gpus *gpus, int32_t index,
 /* ---- All */
 
 weir_status weir_gpus_create(const weir_env *env,
-                             const weir_gpus_folders *folders,
+                             const weir_gpus_options *options,
                              weir_gpus **out_gpus, weir_error *err) {
   weir_gpus *gpus = weir_alloc_array(env->alloc, 1, sizeof *gpus);
   *out_gpus = gpus;
   if (gpus == NULL) return weir_fail_memory(err, sizeof *gpus);
   gpus->env = env;
-  if (folders != NULL) gpus->folders = *folders;
+  if (options != NULL) gpus->options = *options;
   pthread_mutex_init(&gpus->lock, NULL);
   return WEIR_OK;
 }
@@ -185,9 +201,9 @@ weir_status weir_gpus_count(weir_gpus *gpus, uint32_t *out_count,
     return weir_fail(err, WEIR_W6004, NULL, "this process has no GPUs");
   pthread_mutex_lock(&gpus->lock);
   weir_status s =
-      weir_device_cuda_load(&gpus->module, gpus->folders.module, err);
+      weir_device_cuda_load(&gpus->module, gpus->options.module, err);
   if (s == WEIR_OK)
-    s = weir_device_cuda_find(&gpus->module, gpus->folders.cuda, &found, err);
+    s = weir_device_cuda_find(&gpus->module, gpus->options.cuda, &found, err);
   pthread_mutex_unlock(&gpus->lock);
   if (s == WEIR_OK) *out_count = found.gpu_count;
   return s;

@@ -42,20 +42,22 @@ typedef struct weir_exec_gpu {
   pthread_mutex_t lock;
   pthread_cond_t more;
   weir_gpu_end *first, **last;
-  bool stop;
+  bool stop, sleepy;
+  const weir_clock *clock;
 } weir_exec_gpu;
 
 typedef struct weir_gpus weir_gpus;
 
-/* Where they are looked for first, absolute paths; NULL: the usual places. */
-typedef struct weir_gpus_folders {
+typedef struct weir_gpus_options {
+  /* Where they are looked for first, absolute paths; NULL: the usual places. */
   const char *module; /* of libweir_cuda.so */
   const char *cuda;   /* of CUDA's libraries, as in weir_cuda_options */
-} weir_gpus_folders;
+  bool sleepy;        /* the thread that waits sleeps at once */
+} weir_gpus_options;
 
-/* |folders| is lent, its paths too; may be NULL. Errors: W6001. */
+/* |options| is lent, its paths too; may be NULL. Errors: W6001. */
 weir_status weir_gpus_create(const weir_env *env,
-                             const weir_gpus_folders *folders,
+                             const weir_gpus_options *options,
                              weir_gpus **out_gpus, weir_error *err);
 void weir_gpus_release(weir_gpus *gpus); /* NULL-safe */
 

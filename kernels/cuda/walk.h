@@ -7,7 +7,7 @@
 /* Where element number i of a row-major space is in operands with strides.
  * Divisions by a dimension are a product and a shift, as long as all numbers
  * are below 2^31: a GPU divides 64 bits in some hundred instructions. The host
- * works the factors out (kernels/gpu/walk.h).
+ * works the factors out (kernels/gpu/move/walk.h).
  * Source: Granlund and Montgomery, PLDI 1994, 61-72. */
 
 enum { WEIR_WALK_RANK = 16 }; /* tiles and copies of each of 8 dimensions */

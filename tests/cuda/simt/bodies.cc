@@ -5,19 +5,19 @@
 
 // The next ones need the words above.
 #include "kernels/cuda/apply.cu"
+#include "kernels/cuda/conv.cu"
 #include "kernels/cuda/ew.cu"
 #include "kernels/cuda/index.cu"
+#include "kernels/cuda/loss.cu"
 #include "kernels/cuda/move.cu"
+#include "kernels/cuda/norm.cu"
+#include "kernels/cuda/pool.cu"
+#include "kernels/cuda/random.cu"
 #include "kernels/cuda/reduce.cu"
 #include "kernels/cuda/resize.cu"
 #include "kernels/cuda/rows.cu"
 #include "kernels/cuda/series.cu"
 #include "kernels/cuda/sort.cu"
-#include "kernels/cuda/conv.cu"
-#include "kernels/cuda/loss.cu"
-#include "kernels/cuda/norm.cu"
-#include "kernels/cuda/pool.cu"
-#include "kernels/cuda/random.cu"
 #include "tests/cuda/simt/planted.cu"
 
 #define WEIR_CUDA_BODY(file, name, args_type)     \

@@ -348,6 +348,27 @@ static void a_steady_step_is_one_call(void **state) {
   close_scene(&s);
 }
 
+/* The pool copies them. */
+static void large_outputs_are_whole(void **state) {
+  (void)state;
+  scene s;
+  weir_exec_fetch fetches[kOutputs] = {0};
+  open_scene(&s,
+             "weir: 1\n"
+             "inputs: {n: 'i32[300000] = range(0, 300000)'}\n"
+             "nodes:\n  y: add(n, n)\noutputs: [y]\n"
+             "placement:\n  - {match: '*', device: 'gpu:0'}\n",
+             "worker=1,gpu=1", 3);
+  for (int i = 0; i < 4; i++) {
+    assert_ok(run(&s, fetches, NULL), &s.err);
+    const int32_t *y = fetches[0].tensor->data;
+    for (int k = 0; k < 300000; k++)
+      if (y[k] != 2 * k) fail_msg("run %d: element %d is %d", i, k, (int)y[k]);
+    drop(&s, fetches);
+  }
+  close_scene(&s);
+}
+
 /* ---- Sweeps: open, run, read a variable, close */
 
 static weir_status life(scene *s) {
@@ -453,6 +474,7 @@ int main(void) {
       cmocka_unit_test(nan_is_trapped),
       cmocka_unit_test(traces_have_a_row_for_the_gpu),
       cmocka_unit_test(a_steady_step_is_one_call),
+      cmocka_unit_test(large_outputs_are_whole),
       cmocka_unit_test(every_call_fails_once),
       cmocka_unit_test(lost_gpus_end_runs),
       cmocka_unit_test(every_allocation_fails_once),

@@ -3,7 +3,6 @@
 
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/gpu/gpus.h"
-#include "runtime/exec/program/instr_control.h"
 #include "runtime/exec/program/instr_gpu.h"
 
 /* A value of a GPU's part is in that GPU's memory. Sends, receives and
@@ -84,7 +83,7 @@ static weir_status add_host_copy(weir_program_builder *b, weir_instr_kind kind,
   weir_instr_spec spec = copy_spec(&from, &to, as);
   size_t bytes = b->values.items[to].bytes;
   spec.when = when;
-  bool ok = weir_instr_copy(b, kind, bytes, &spec) == WEIR_OK &&
+  bool ok = weir_instr_host_copy(b, kind, bytes, &spec) == WEIR_OK &&
             weir_program_add_instr(b, &spec) != WEIR_NO_INDEX;
   return ok ? WEIR_OK : weir_fail_memory(err, bytes);
 }

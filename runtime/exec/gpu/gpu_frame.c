@@ -2,6 +2,7 @@
 #include "runtime/exec/gpu/gpu_frame.h"
 
 #include "runtime/exec/gpu/gpu_graph.h"
+#include "runtime/exec/parallel.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/run.h"
 #include "runtime/exec/run/run_slow.h"
@@ -20,7 +21,20 @@
  * the queue. Of two faults in a run the first alone is kept: instructions after
  * it that check data count as failed with it. */
 
+/* Outputs of more bytes in all are copied by the pool and not by the GPU's
+ * thread, which others wait for. */
+enum { kLargeOutputs = 256 << 10 };
+
 /* ---- Making */
+
+static size_t output_bytes(const weir_program *p, const weir_ptask *task) {
+  size_t bytes = 0;
+  for (uint32_t i = task->first; i < task->last; i++) {
+    const weir_instr_spec *s = &p->instrs[i].spec;
+    if (s->when == WEIR_AFTER) bytes += p->values[s->out[0]].bytes;
+  }
+  return bytes;
+}
 
 static weir_status make_tasks(weir_frame *f, weir_gpu_frame *g,
                               weir_error *err) {
@@ -37,6 +51,7 @@ static weir_status make_tasks(weir_frame *f, weir_gpu_frame *g,
   for (uint32_t t = 0; t < count; t++) {
     g->tasks[t].task = &f->tasks[t];
     g->tasks[t].found = &g->found[t];
+    g->tasks[t].output_bytes = output_bytes(f->program, &f->program->tasks[t]);
     WEIR_TRY(d->vt->event_create(d, &g->tasks[t].end.event, err));
     WEIR_TRY(weir_gpu_graphs_create(&g->tasks[t], err));
   }
@@ -170,21 +185,32 @@ static weir_status read_block(weir_gpu_frame *g, const weir_gpu_task *gt,
                          err);
 }
 
-/* Runs one copy of the host. */
-static weir_status run_host(weir_frame *f, uint32_t i, weir_error *err) {
-  const weir_program *p = f->program;
-  const weir_args args = {
-      .io = f->table + p->code[i].io, .state = p->code[i].state, .err = err};
-  return p->code[i].run(&args);
+static void share(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
+  const weir_exec_ctx *ctx = self;
+  weir_worker_share(ctx->worker, ctx->base.workers, blocks, fn, arg);
 }
 
-static void run_hosts(weir_frame *f, const weir_ptask *task,
+/* Copies of the host; |worker| NULL: on this thread. */
+static void run_hosts(weir_frame_task *t, weir_worker *worker,
                       weir_instr_when when) {
-  for (uint32_t i = task->first; i < task->last; i++) {
-    weir_error err = WEIR_ERROR_INIT;
-    if (f->program->instrs[i].spec.when != when || weir_frame_pass_poison(f, i))
+  weir_frame *f = t->frame;
+  const weir_program *p = f->program;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_exec_ctx ctx = {
+      .base = {.parallel_for = worker != NULL ? share : weir_serial_for,
+               .workers = weir_pool_threads(f->pool)},
+      .frame = f,
+      .worker = worker};
+  ctx.base.self = &ctx;
+  for (uint32_t i = p->tasks[t->index].first; i < p->tasks[t->index].last;
+       i++) {
+    if (p->instrs[i].spec.when != when || weir_frame_pass_poison(f, i))
       continue;
-    weir_status s = run_host(f, i, &err);
+    const weir_args args = {.io = f->table + p->code[i].io,
+                            .state = p->code[i].state,
+                            .ctx = &ctx.base,
+                            .err = &err};
+    weir_status s = p->code[i].run(&args);
     if (s != WEIR_OK) weir_frame_fail(f, i, s, &err);
   }
 }
@@ -277,7 +303,7 @@ static bool replay(weir_frame_task *t) {
   return true;
 }
 
-void weir_gpu_frame_queue(weir_frame_task *t) {
+void weir_gpu_frame_queue(weir_frame_task *t, weir_worker *worker) {
   weir_frame *f = t->frame;
   weir_gpu_frame *g = f->gpu;
   if (is_first(t)) {
@@ -285,7 +311,7 @@ void weir_gpu_frame_queue(weir_frame_task *t) {
     g->why = (weir_error)WEIR_ERROR_INIT;
     *g->begin = (weir_body_block){.step = f->options.step};
   }
-  run_hosts(f, &f->program->tasks[t->index], WEIR_BEFORE);
+  run_hosts(t, worker, WEIR_BEFORE);
   if (!replay(t)) queue_each(t);
 }
 
@@ -314,8 +340,22 @@ static void task_ended(void *self, weir_status status, const weir_error *err) {
     fail_all(f, task, status, err);
   else if (f->gpu->begun == WEIR_OK && gt->found->fault.instr != 0)
     tell_fault(f, task, &gt->found->fault);
-  run_hosts(f, task, WEIR_AFTER);
+  if (gt->output_bytes > kLargeOutputs) {
+    gt->over = true;
+    weir_pool_submit(f->pool, &gt->task->task);
+    return;
+  }
+  run_hosts(gt->task, NULL, WEIR_AFTER);
   weir_gpu_task_ended(gt->task);
+}
+
+bool weir_gpu_frame_is_over(const weir_frame_task *t) {
+  return t->frame->gpu->tasks[t->index].over;
+}
+
+void weir_gpu_frame_finish(weir_frame_task *t, weir_worker *worker) {
+  t->frame->gpu->tasks[t->index].over = false;
+  run_hosts(t, worker, WEIR_AFTER);
 }
 
 bool weir_gpu_frame_end(weir_frame_task *t) {

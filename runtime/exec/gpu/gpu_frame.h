@@ -22,7 +22,9 @@ typedef struct weir_gpu_task {
   weir_body_block *found; /* what the block is when it has ended; in memory that
                              copies are quick to */
   /* gpu_graph.h */
-  bool never; /* its work could not be kept */
+  bool over;           /* its work has ended, its outputs are to be copied */
+  size_t output_bytes; /* that the host copies after it */
+  bool never;          /* its work could not be kept */
   uint32_t *slots, slot_count;
   void **keys;
   struct weir_gpu_graph *graphs;
@@ -47,16 +49,21 @@ typedef struct weir_gpu_frame {
 weir_status weir_gpu_frame_create(weir_frame *frame, weir_error *err);
 void weir_gpu_frame_release(weir_frame *frame); /* waits for its work */
 
-/* Queues the instructions of |task|. Failures are those of the frame's
- * instructions. */
-void weir_gpu_frame_queue(weir_frame_task *task);
+/* Queues the instructions of |task|, after copies of the host that |worker|
+ * shares out. Failures are those of the frame's instructions. */
+void weir_gpu_frame_queue(weir_frame_task *task, weir_worker *worker);
 
 /* Queues the end of |task|. false: the device could not, so its instructions
  * have failed and nobody will tell the end. */
 bool weir_gpu_frame_end(weir_frame_task *task);
 
 /* Has the end told, from here on at any time: the GPU's thread calls
- * weir_gpu_task_ended (run_tasks.h). */
+ * weir_gpu_task_ended (run_tasks.h), or, where outputs are large, hands the
+ * task to the pool once more: weir_gpu_frame_is_over says so. */
 void weir_gpu_frame_await(weir_frame_task *task);
+
+/* Whether |task| is back to copy its outputs; what |finish| then does. */
+bool weir_gpu_frame_is_over(const weir_frame_task *task);
+void weir_gpu_frame_finish(weir_frame_task *task, weir_worker *worker);
 
 #endif

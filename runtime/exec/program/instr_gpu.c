@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/program/instr_gpu.h"
 
+#include <string.h>
+
 #include "kernels/gpu/gpu.h"
 #include "ops/cost.h"
 #include "runtime/base/table.h"
@@ -42,6 +44,52 @@ static weir_status run_nothing(const weir_args *args) {
   (void)args;
   return WEIR_OK;
 }
+
+/* ---- Between addresses of the host */
+
+enum { kPiece = 256 << 10 };
+
+typedef struct pieces {
+  char *to;
+  const char *from;
+  size_t bytes;
+} pieces;
+
+static void copy_piece(void *arg, int64_t block, int worker) {
+  const pieces *p = arg;
+  size_t at = (size_t)block * kPiece, left = p->bytes - at;
+  (void)worker;
+  memcpy(p->to + at, p->from + at, left < kPiece ? left : kPiece);
+}
+
+static weir_status run_host(const weir_args *args) {
+  size_t bytes = ((const copy_state *)args->state)->bytes;
+  pieces p = {args->io[1], args->io[0], bytes};
+  weir_parallel_for(args, (int64_t)((bytes + kPiece - 1) / kPiece), copy_piece,
+                    &p);
+  return WEIR_OK;
+}
+
+weir_status weir_instr_host_copy(weir_program_builder *builder,
+                                 weir_instr_kind kind, size_t bytes,
+                                 weir_instr_spec *spec) {
+  copy_state *state =
+      weir_arena_array(weir_program_builder_arena(builder), 1, sizeof *state);
+  if (state == NULL) {
+    builder->no_memory = true;
+    return WEIR_RESOURCE_EXHAUSTED;
+  }
+  state->bytes = bytes;
+  spec->kind = kind;
+  spec->state = state;
+  spec->run = bytes > 0 ? run_host : run_nothing;
+  spec->kernel = "copy";
+  spec->bytes = weir_cost_mul((int64_t)bytes, 2);
+  spec->cost_ns = 10 + (int64_t)(bytes / 8);
+  return WEIR_OK;
+}
+
+/* ---- In the queue */
 
 weir_status weir_instr_gpu_copy(weir_program_builder *builder,
                                 weir_instr_kind kind, weir_gpu_way way,

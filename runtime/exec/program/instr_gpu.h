@@ -18,4 +18,10 @@ weir_status weir_instr_gpu_copy(weir_program_builder *builder,
                                 weir_instr_kind kind, weir_gpu_way way,
                                 size_t bytes, weir_instr_spec *spec);
 
+/* The same between two addresses of the host, by as many threads as its bytes
+ * are worth; |spec|'s |when| is BEFORE or AFTER. */
+weir_status weir_instr_host_copy(weir_program_builder *builder,
+                                 weir_instr_kind kind, size_t bytes,
+                                 weir_instr_spec *spec);
+
 #endif

@@ -228,11 +228,16 @@ static weir_task *run_task(weir_task *task, weir_worker *worker) {
   weir_frame *f = t->frame;
   const weir_ptask *plan = &f->program->tasks[t->index];
   bool shared = f->stream != NULL && !plan->async;
+  if (f->gpu != NULL && !plan->async && weir_gpu_frame_is_over(t)) {
+    weir_gpu_frame_finish(t, worker);
+    weir_gpu_task_ended(t);
+    return NULL;
+  }
   if (plan->async && !t->refused && start_async(t)) return NULL;
   if (shared && !weir_stream_enter(f->stream, t)) return NULL;
   bool queues = f->gpu != NULL && !plan->async;
   if (queues)
-    weir_gpu_frame_queue(t);
+    weir_gpu_frame_queue(t, worker);
   else
     weir_frame_run_range(f, worker, plan->first, plan->last);
   if (shared) {

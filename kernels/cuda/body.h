@@ -30,6 +30,12 @@ typedef struct weir_body_block {
   extern "C" __global__ void __launch_bounds__(WEIR_BODY_THREADS) \
       weir_body_##name(const __grid_constant__ args_type args)
 
+/* One that leaves room for |blocks| blocks on a multiprocessor: each thread has
+ * at most 256 / |blocks| registers. */
+#define WEIR_BODY_DENSE(name, args_type, blocks)                          \
+  extern "C" __global__ void __launch_bounds__(WEIR_BODY_THREADS, blocks) \
+      weir_body_##name(const __grid_constant__ args_type args)
+
 /* How often nvcc repeats the next loop's text; other compilers do not ask. */
 #if defined(__CUDACC__)
 #define WEIR_BODY_PRAGMA(text) _Pragma(#text)

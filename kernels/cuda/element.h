@@ -9,9 +9,10 @@
  * split others (-fmad=false, -ffp-contract=off): so all three give the same
  * bits, and those of the CPU's AVX2 set as GCC builds it, which joins the same
  * products.
- * The bits of a NaN are not promised. Not the AVX2 set's bits: power, which the
- * C library computes there. AVX-512 has estimates of its own in exp, the
- * reciprocal and roots; those differ by an ulp or two. */
+ * The bits of a NaN are not promised. Not the AVX2 set's bits: power, and sin
+ * and cos from 2^13 on, which the C library computes there. AVX-512 has
+ * estimates of its own in exp, the reciprocal and roots; those differ by an ulp
+ * or two. */
 
 #if defined(__CUDACC__)
 #define WEIR_ELEMENT static __device__ __forceinline__
@@ -194,6 +195,84 @@ WEIR_ELEMENT float weir_el_gelu_tanh(float x) {
   if (weir_el_bits(x) == 0xff800000u) return -0.0f;
   float inner = 0.797884561f * fmaf(0.044715f * x * x, x, x);
   return x * weir_el_sigmoid(2.0f * inner);
+}
+
+/* ---- sin and cos */
+
+/* Word |i| of 2 / pi's binary digits, behind one of zeros. */
+WEIR_ELEMENT uint32_t weir_el_two_over_pi(int32_t i) {
+  return i == 0   ? 0u
+         : i == 1 ? 0xa2f9836eu
+         : i == 2 ? 0x4e441529u
+         : i == 3 ? 0xfc2757d1u
+         : i == 4 ? 0xf534ddc0u
+         : i == 5 ? 0xdb629599u
+         : i == 6 ? 0x3c439041u
+                  : 0xfe5163abu;
+}
+
+/* x less the nearest multiple of pi / 2, for finite |x| >= 2^13, and that
+ * multiple modulo 4. x is m 2^e with an integer m. Digits of 2 / pi that make m
+ * 2^e times themselves a multiple of 4 are left out, and 96 of the others give
+ * the turn to 2^-61 of a quarter. No float is nearer than 2^-30 to a multiple.
+ * Source: Payne and Hanek, ACM SIGNUM Newsletter 18 (1983) 19-24. */
+WEIR_ELEMENT float weir_el_turn_far(float x, uint32_t *turn) {
+  uint32_t bits = weir_el_bits(x), negative = bits >> 31;
+  uint64_t m = (bits & 0x007fffffu) | 0x00800000u;
+  int32_t first = (int32_t)(bits >> 23 & 255u) - 120; /* e + 30 */
+  int32_t i = first >> 5, shift = first & 31;
+  uint64_t a = weir_el_two_over_pi(i), b = weir_el_two_over_pi(i + 1);
+  uint64_t c = weir_el_two_over_pi(i + 2), d = weir_el_two_over_pi(i + 3);
+  uint64_t high = (a << 32 | b) << shift | (c << shift) >> 32;
+  uint64_t low = ((c << 32 | d) << shift) >> 32;
+  uint64_t turns = high * m + ((low * m) >> 32); /* 2^62: a quarter; wraps */
+  uint64_t nearest = (turns + (1ull << 61)) >> 62;
+  double rest = (double)(int64_t)(turns - (nearest << 62));
+  float r = (float)(rest * 3.4061215800865545e-19); /* pi / 2 of a quarter */
+  *turn = (uint32_t)(negative != 0 ? 4u - nearest : nearest);
+  return negative != 0 ? -r : r;
+}
+
+/* The same for |x| < 2^13: pi / 2 in parts of few bits. */
+WEIR_ELEMENT float weir_el_turn_near(float x, uint32_t *turn) {
+  float shifted = fmaf(x, 0.636619772f, WEIR_EL_MAGIC);
+  float k = shifted - WEIR_EL_MAGIC;
+  float r = fmaf(-k, 1.5703125f, x);
+  r = fmaf(-k, 4.83751297e-4f, r);
+  r = fmaf(-k, 7.54953362e-8f, r);
+  *turn = weir_el_bits(shifted) - weir_el_bits(WEIR_EL_MAGIC);
+  return fmaf(-k, 2.56334416e-12f, r);
+}
+
+/* sin(x + quarters pi / 2). */
+WEIR_ELEMENT float weir_el_sin_of(float x, uint32_t quarters) {
+  uint32_t turn = 0;
+  if (!(weir_el_abs(x) < weir_el_float(0x7f800000u)))
+    return weir_el_float(0x7fc00000u);
+  float r = weir_el_abs(x) < 8192.0f ? weir_el_turn_near(x, &turn)
+                                     : weir_el_turn_far(x, &turn);
+  float z = r * r, y;
+  turn += quarters;
+  if ((turn & 1u) == 0) {
+    float s = fmaf(2.717568e-06f, z, -0.00019839258f);
+    s = fmaf(s, z, 0.008333329f);
+    s = fmaf(s, z, -0.16666667f);
+    y = fmaf(s * z, r, r);
+  } else {
+    float c = fmaf(-2.7198658e-07f, z, 2.4799374e-05f);
+    c = fmaf(c, z, -0.0013888883f);
+    c = fmaf(c, z, 0.041666668f);
+    y = fmaf(c * z, z, -(0.5f * z)) + 1.0f;
+  }
+  return weir_el_float(weir_el_bits(y) ^ (turn & 2u) << 30);
+}
+
+WEIR_ELEMENT float weir_el_sin(float x) {
+  return x == 0.0f ? x : weir_el_sin_of(x, 0); /* keeps the sign of 0 */
+}
+
+WEIR_ELEMENT float weir_el_cos(float x) {
+  return weir_el_sin_of(x, 1);
 }
 
 /* Halves to even; the sign of zero stays. */

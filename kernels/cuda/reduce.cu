@@ -12,6 +12,7 @@
 #include "kernels/cuda/reduce.h"
 
 #include "kernels/cuda/element.h"
+#include "kernels/cuda/fours.h"
 
 enum { REDUCE_LANES = 32, REDUCE_WARPS = WEIR_BODY_THREADS / REDUCE_LANES };
 
@@ -150,21 +151,72 @@ static __device__ __forceinline__ T fold(const weir_reduce_args &args,
   return mine;
 }
 
+/* Four elements that lie together; |wide|: aligned to 16 bytes. */
+template <class T>
+static __device__ __forceinline__ weir_four<T> load_four(const T *x,
+                                                         bool wide) {
+  if (wide) return weir_four_load(x, 0, false);
+  weir_four<T> four;
+  for (int c = 0; c < 4; c++) four.v[c] = x[c];
+  return four;
+}
+
+/* Elements that lie together: each of |lanes| threads takes four neighbours at
+ * a time, and a sum of its own for each of the four. Alignment does not change
+ * which. */
+template <class T, class J>
+static __device__ __forceinline__ T fold_together(const T *x, int64_t n,
+                                                  int32_t lane, int32_t lanes) {
+  const int AT_ONCE = sizeof(T) > 4 ? 2 : 4;
+  bool wide = (uintptr_t)x % 16 == 0;
+  int64_t at = 4 * (int64_t)lane, step = 4 * (int64_t)lanes;
+  T mine[4] = {J::none(), J::none(), J::none(), J::none()};
+  for (; at + (AT_ONCE - 1) * step + 3 < n; at += AT_ONCE * step) {
+    weir_four<T> four[AT_ONCE];
+    for (int k = 0; k < AT_ONCE; k++)
+      four[k] = load_four(x + at + k * step, wide);
+    for (int k = 0; k < AT_ONCE; k++)
+      for (int c = 0; c < 4; c++) mine[c] = J::join(mine[c], four[k].v[c]);
+  }
+  WEIR_BODY_UNROLL(1)
+  for (; at < n; at += step)
+    for (int c = 0; c < 4; c++)
+      if (at + c < n) mine[c] = J::join(mine[c], x[at + c]);
+  return J::join(J::join(mine[0], mine[1]), J::join(mine[2], mine[3]));
+}
+
+/* That of a slice, by the op. */
+template <class T>
+static __device__ __forceinline__ T fold_slice(const weir_reduce_args &args,
+                                               const T *x, int64_t n,
+                                               int32_t lane) {
+  switch (args.op) {
+    case WEIR_REDUCE_SUM:
+      return fold_together<T, add_of<T>>(x, n, lane, args.lanes);
+    case WEIR_REDUCE_MAX:
+      return fold_together<T, most_of<T>>(x, n, lane, args.lanes);
+    case WEIR_REDUCE_MIN:
+      return fold_together<T, least_of<T>>(x, n, lane, args.lanes);
+    default:
+      return fold_together<T, product_of<T>>(x, n, lane, args.lanes);
+  }
+}
+
 template <class T>
 static __device__ __forceinline__ void put(const weir_reduce_args &args,
                                            int64_t at, T x) {
   ((T *)args.y)[at] = args.divisor != 0 ? x / (T)args.divisor : x;
 }
 
-/* Joins |x| of |lanes| threads, a warp's or a block's; all have the result.
+/* Joins |x| of |lanes| threads, at most a warp's or a block's; all have the
+ * result.
  * The first barrier keeps the parts of the join before. */
 template <class T>
 static __device__ __forceinline__ T join_lanes(int32_t op, T x, int32_t lanes,
                                                T *parts) {
-  if (lanes == 1) return x;
-  for (int m = REDUCE_LANES / 2; m > 0; m /= 2)
+  for (int m = (lanes < REDUCE_LANES ? lanes : REDUCE_LANES) / 2; m > 0; m /= 2)
     x = join_by<T>(op, x, __shfl_xor_sync(0xffffffffu, x, m));
-  if (lanes == REDUCE_LANES) return x;
+  if (lanes <= REDUCE_LANES) return x;
   __syncthreads();
   if (threadIdx.x % REDUCE_LANES == 0) parts[threadIdx.x / REDUCE_LANES] = x;
   __syncthreads();
@@ -174,22 +226,26 @@ static __device__ __forceinline__ T join_lanes(int32_t op, T x, int32_t lanes,
 }
 
 /* The threads of a job take its elements in turn. A block does as many jobs at
- * once as it has groups of |lanes| threads. */
+ * once as it has groups of |lanes| threads; all groups of a block take as many
+ * turns, those without a job too, since a warp joins its lanes together. */
 template <class T>
 static __device__ __forceinline__ void reduce_rows(const weir_reduce_args &args,
                                                    T *parts) {
   int32_t lane = (int32_t)threadIdx.x % args.lanes;
   int32_t groups = WEIR_BODY_THREADS / args.lanes;
-  int64_t job = (int64_t)blockIdx.x * groups + threadIdx.x / args.lanes;
-  for (; job < args.jobs; job += (int64_t)gridDim.x * groups) {
-    int64_t at[3];
-    weir_walk_at<3>(args.job, args.job_strides, job, at);
-    int64_t end = at[1] + args.slice;
-    if (end > args.total) end = args.total;
-    T mine =
-        fold<T>(args, (const T *)args.x + at[0], at[1] + lane, end, args.lanes);
+  bool together = args.reduced.rank == 1 && args.reduced_strides[0][0] == 1;
+  int64_t step = (int64_t)gridDim.x * groups;
+  for (int64_t f = (int64_t)blockIdx.x * groups; f < args.jobs; f += step) {
+    int64_t job = f + threadIdx.x / args.lanes, at[3] = {0, 0, 0}, end = 0;
+    if (job < args.jobs) {
+      weir_walk_at<3>(args.job, args.job_strides, job, at);
+      end = at[1] + args.slice < args.total ? at[1] + args.slice : args.total;
+    }
+    const T *x = (const T *)args.x + at[0];
+    T mine = together ? fold_slice<T>(args, x + at[1], end - at[1], lane)
+                      : fold<T>(args, x, at[1] + lane, end, args.lanes);
     mine = join_lanes<T>(args.op, mine, args.lanes, parts);
-    if (lane == 0) put<T>(args, at[2], mine);
+    if (lane == 0 && job < args.jobs) put<T>(args, at[2], mine);
   }
 }
 
@@ -221,14 +277,14 @@ static __device__ __forceinline__ void reduce_columns(
   }
 }
 
-#define REDUCE(suffix, T)                                \
-  WEIR_BODY(reduce_rows_##suffix, weir_reduce_args) {    \
-    __shared__ T parts[REDUCE_WARPS];                    \
-    reduce_rows<T>(args, parts);                         \
-  }                                                      \
-  WEIR_BODY(reduce_columns_##suffix, weir_reduce_args) { \
-    __shared__ T parts[WEIR_BODY_THREADS];               \
-    reduce_columns<T>(args, parts);                      \
+#define REDUCE(suffix, T)                                      \
+  WEIR_BODY_DENSE(reduce_rows_##suffix, weir_reduce_args, 4) { \
+    __shared__ T parts[REDUCE_WARPS];                          \
+    reduce_rows<T>(args, parts);                               \
+  }                                                            \
+  WEIR_BODY(reduce_columns_##suffix, weir_reduce_args) {       \
+    __shared__ T parts[WEIR_BODY_THREADS];                     \
+    reduce_columns<T>(args, parts);                            \
   }
 
 REDUCE(f32, float)

@@ -24,7 +24,7 @@ typedef enum weir_reduce_op {
  * further on in x.
  *
  * reduce_rows: a job is the slice of one output; y is [outputs][slices].
- * |lanes| threads do it: 1, 32 or all of a block.
+ * |lanes| threads do it: 1, 2, 4, ... 32 or all of a block.
  *
  * reduce_columns: |lanes| outputs, of |columns| neighbours in x and in y, or
  * those that are left; y is [slices][outputs]. |lanes|: 1, 2, 4, ... 32. */

@@ -1,194 +1,235 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies that join the elements of a row. A block or a warp does a row: each of
- * its threads joins every 256th or 32nd element, a warp joins its lanes by
- * halves, and every thread of a block joins the warps' parts in their order. So
- * the order is one of the row's length alone, and sums are the same bits in
- * every run. */
+/* softmax. Rows that fit are read once and kept in the threads' registers;
+ * longer ones are read twice: a thread takes the largest element and the sum of
+ * powers together, and whenever the largest grows it scales its sum. Threads
+ * take four neighbours at a time. A warp joins its lanes by halves, and every
+ * thread of a block joins the warps' parts in their order. So the order is one
+ * of the row's length alone, whatever the addresses, and sums are the same bits
+ * in every run. */
 #include "kernels/cuda/rows.h"
 
 #include "kernels/cuda/element.h"
+#include "kernels/cuda/fours.h"
 
 enum { LANES = 32, WARPS = WEIR_BODY_THREADS / LANES };
 
+static __device__ __forceinline__ float least() {
+  return weir_el_float(0xff800000u);
+}
+
 struct sum_of {
-  static __device__ __forceinline__ float none() { return 0.0f; }
   static __device__ __forceinline__ float join(float a, float b) {
     return a + b;
   }
-  static __device__ __forceinline__ float end(float y, int64_t) { return y; }
 };
 
-struct mean_of : sum_of {
-  static __device__ __forceinline__ float end(float y, int64_t n) {
-    return y / (float)n;
-  }
-};
-
-struct max_of {
-  static __device__ __forceinline__ float none() {
-    return weir_el_float(0xff800000u);
-  }
+struct most_of_floats {
   static __device__ __forceinline__ float join(float a, float b) {
     return weir_el_max(a, b);
   }
-  static __device__ __forceinline__ float end(float y, int64_t) { return y; }
 };
 
-struct min_of {
-  static __device__ __forceinline__ float none() {
-    return weir_el_float(0x7f800000u);
-  }
-  static __device__ __forceinline__ float join(float a, float b) {
-    return weir_el_min(a, b);
-  }
-  static __device__ __forceinline__ float end(float y, int64_t) { return y; }
-};
-
-/* Joins |x| of all lanes of a warp; all have the result. */
+/* Joins |x| of |lanes| threads, at most a warp's or all of a block; all have
+ * the result. The first barrier keeps the parts of the join before, until all
+ * have read them. */
 template <class J>
-static __device__ __forceinline__ float join_warp(float x) {
-  for (int m = LANES / 2; m > 0; m /= 2)
+static __device__ __forceinline__ float join_lanes_of(float x, int32_t lanes,
+                                                      float *parts) {
+  for (int m = (lanes < LANES ? lanes : LANES) / 2; m > 0; m /= 2)
     x = J::join(x, __shfl_xor_sync(0xffffffffu, x, m));
-  return x;
+  if (lanes <= LANES) return x;
+  __syncthreads();
+  if (threadIdx.x % LANES == 0) parts[threadIdx.x / LANES] = x;
+  __syncthreads();
+  float all = parts[0];
+  for (int w = 1; w < WARPS; w++) all = J::join(all, parts[w]);
+  return all;
 }
 
-/* The threads of a row: a block, ... */
-struct block_team {
-  float *parts; /* shared, one for each warp */
-  static __device__ __forceinline__ int64_t row() { return blockIdx.x; }
-  static __device__ __forceinline__ int64_t rows() { return gridDim.x; }
-  static __device__ __forceinline__ int first() { return (int)threadIdx.x; }
-  enum { THREADS = WEIR_BODY_THREADS };
+/* Four elements from |at| on; behind the row's |n| there is the least one. */
+template <class I>
+static __device__ __forceinline__ weir_four<float> load_some(const float *x,
+                                                             I at, I n,
+                                                             bool wide) {
+  if (wide) return weir_four_load(x, at, false);
+  weir_four<float> four;
+  for (int c = 0; c < 4; c++) four.v[c] = at + c < n ? x[at + c] : least();
+  return four;
+}
 
-  /* All have the result. The first barrier keeps the parts of the join before,
-   * until all have read them. */
-  template <class J>
-  __device__ __forceinline__ float join(float x) const {
-    x = join_warp<J>(x);
-    __syncthreads();
-    if (threadIdx.x % LANES == 0) parts[threadIdx.x / LANES] = x;
-    __syncthreads();
-    float all = parts[0];
-    for (int w = 1; w < WARPS; w++) all = J::join(all, parts[w]);
-    return all;
+template <class I>
+static __device__ __forceinline__ void store_some(float *y, I at, I n,
+                                                  bool wide,
+                                                  const weir_four<float> &x) {
+  if (wide) {
+    weir_four_store(y, at, x);
+    return;
   }
-};
-
-/* ... or a warp. */
-struct warp_team {
-  static __device__ __forceinline__ int64_t row() {
-    return (int64_t)blockIdx.x * WARPS + threadIdx.x / LANES;
-  }
-  static __device__ __forceinline__ int64_t rows() {
-    return (int64_t)gridDim.x * WARPS;
-  }
-  static __device__ __forceinline__ int first() {
-    return (int)(threadIdx.x % LANES);
-  }
-  enum { THREADS = LANES };
-
-  template <class J>
-  __device__ __forceinline__ float join(float x) const {
-    return join_warp<J>(x);
-  }
-};
-
-/* Four elements are read before the first is joined: memory is busier. */
-template <class J, class Team>
-static __device__ __forceinline__ float join_row(const float *x, int64_t n,
-                                                 const Team &team) {
-  const int T = Team::THREADS;
-  float mine = J::none();
-  int64_t i = Team::first();
-  for (; i + 3 * T < n; i += 4 * T) {
-    float a = x[i], b = x[i + T], c = x[i + 2 * T], d = x[i + 3 * T];
-    mine = J::join(J::join(J::join(J::join(mine, a), b), c), d);
-  }
-  for (; i < n; i += T) mine = J::join(mine, x[i]);
-  return team.template join<J>(mine);
+  for (int c = 0; c < 4; c++)
+    if (at + c < n) y[at + c] = x.v[c];
 }
 
-/* A row, or a slice of one, after the other. */
-template <class J, class Team>
-static __device__ __forceinline__ void join_rows(const weir_rows_args &args,
-                                                 const Team &team) {
-  int64_t slices = args.slices > 0 ? args.slices : 1;
-  int64_t count = args.count > 0 ? args.count : args.cols;
-  for (int64_t p = Team::row(); p < args.rows * slices; p += Team::rows()) {
-    int64_t r = p, at = 0, n = args.cols;
-    if (args.slices > 0) {
-      r = p / slices;
-      at = (p - r * slices) * args.slice;
-      n = args.cols - at < args.slice ? args.cols - at : args.slice;
-    }
-    float y = join_row<J>(args.x + r * args.cols + at, n, team);
-    if (Team::first() == 0) args.y[p] = J::end(y, count);
-  }
-}
-
-template <class J>
-static __device__ __forceinline__ void join_all(const weir_rows_args &args,
-                                                float *parts) {
-  if (args.by_warps != 0)
-    join_rows<J>(args, warp_team());
-  else
-    join_rows<J>(args, block_team{parts});
-}
-
-WEIR_BODY(sum_rows_f32, weir_rows_args) {
-  __shared__ float parts[WARPS];
-  join_all<sum_of>(args, parts);
-}
-
-WEIR_BODY(mean_rows_f32, weir_rows_args) {
-  __shared__ float parts[WARPS];
-  join_all<mean_of>(args, parts);
-}
-
-WEIR_BODY(max_rows_f32, weir_rows_args) {
-  __shared__ float parts[WARPS];
-  join_all<max_of>(args, parts);
-}
-
-WEIR_BODY(min_rows_f32, weir_rows_args) {
-  __shared__ float parts[WARPS];
-  join_all<min_of>(args, parts);
-}
-
-/* The exponentials are computed twice: reading x again costs less than keeping
- * them. A thread writes the elements that it alone read, so y may be x. */
-template <bool LOG, class Team>
-static __device__ __forceinline__ void softmax_rows(const weir_rows_args &args,
-                                                    const Team &team) {
-  const int T = Team::THREADS;
-  for (int64_t r = Team::row(); r < args.rows; r += Team::rows()) {
+/* All threads of a block take as many turns, those without a row too: the
+ * joins are a warp's or a block's. */
+template <int FOURS>
+static __device__ __forceinline__ void softmax_kept(
+    const weir_softmax_args &args, float *parts) {
+  int32_t lanes = args.lanes, teams = WEIR_BODY_THREADS / lanes;
+  int32_t lane = (int32_t)threadIdx.x % lanes;
+  bool wide = args.wide != 0, log = args.log != 0;
+  int64_t step = (int64_t)gridDim.x * teams;
+  for (int64_t f = (int64_t)blockIdx.x * teams; f < args.rows; f += step) {
+    int64_t r = f + threadIdx.x / lanes;
+    int32_t n = r < args.rows ? (int32_t)args.cols : 0;
     const float *x = args.x + r * args.cols;
-    float *y = args.y + r * args.cols;
-    float most = join_row<max_of>(x, args.cols, team), mine = 0.0f;
-    for (int64_t i = Team::first(); i < args.cols; i += T)
-      mine += weir_el_exp(x[i] - most);
-    float sum = team.template join<sum_of>(mine);
-    float log_sum = LOG ? weir_el_log(sum) : 0.0f;
-    for (int64_t i = Team::first(); i < args.cols; i += T)
-      y[i] = LOG ? x[i] - most - log_sum : weir_el_exp(x[i] - most) / sum;
+    weir_four<float> kept[FOURS];
+    float most = least(), sum = 0.0f;
+    WEIR_BODY_UNROLL(FOURS)
+    for (int j = 0; j < FOURS; j++) {
+      int32_t at = 4 * (lane + lanes * j);
+      if (at < n) kept[j] = load_some(x, at, n, wide);
+    }
+    WEIR_BODY_UNROLL(FOURS)
+    for (int j = 0; j < FOURS; j++) {
+      if (4 * (lane + lanes * j) >= n) continue;
+      for (int c = 0; c < 4; c++) most = weir_el_max(most, kept[j].v[c]);
+    }
+    most = join_lanes_of<most_of_floats>(most, lanes, parts);
+    WEIR_BODY_UNROLL(FOURS)
+    for (int j = 0; j < FOURS; j++) {
+      if (4 * (lane + lanes * j) >= n) continue;
+      for (int c = 0; c < 4; c++) {
+        float d = kept[j].v[c] - most, e = weir_el_exp(d);
+        kept[j].v[c] = log ? d : e;
+        sum += e;
+      }
+    }
+    sum = join_lanes_of<sum_of>(sum, lanes, parts);
+    float end = log ? weir_el_log(sum) : 1.0f / sum;
+    WEIR_BODY_UNROLL(FOURS)
+    for (int j = 0; j < FOURS; j++) {
+      int32_t at = 4 * (lane + lanes * j);
+      if (at >= n) continue;
+      for (int c = 0; c < 4; c++)
+        kept[j].v[c] = log ? kept[j].v[c] - end : kept[j].v[c] * end;
+      store_some(args.y + r * args.cols, at, n, wide, kept[j]);
+    }
   }
 }
 
-template <bool LOG>
-static __device__ __forceinline__ void softmax_all(const weir_rows_args &args,
-                                                   float *parts) {
-  if (args.by_warps != 0)
-    softmax_rows<LOG>(args, warp_team());
-  else
-    softmax_rows<LOG>(args, block_team{parts});
+#define KEPT(name, fours, blocks)                                   \
+  WEIR_BODY_DENSE(softmax_kept_##name, weir_softmax_args, blocks) { \
+    __shared__ float parts[WARPS];                                  \
+    softmax_kept<fours>(args, parts);                               \
+  }
+KEPT(2, WEIR_SOFTMAX_FEW, 8)
+KEPT(8, WEIR_SOFTMAX_SOME, 3)
+KEPT(16, WEIR_SOFTMAX_MANY, 2)
+
+/* The largest of a thread's elements so far, and the sum of e to the power of
+ * each less that one. */
+struct powers {
+  float most, sum;
+};
+
+/* As long as all are the least, there is no sum. */
+template <int N>
+static __device__ __forceinline__ void add_powers(powers *p,
+                                                  const weir_four<float> *x) {
+  float most = p->most;
+  for (int j = 0; j < N; j++)
+    for (int c = 0; c < 4; c++) most = weir_el_max(most, x[j].v[c]);
+  if (most == least()) return;
+  p->sum *= weir_el_exp(p->most - most);
+  p->most = most;
+  for (int j = 0; j < N; j++)
+    for (int c = 0; c < 4; c++) p->sum += weir_el_exp(x[j].v[c] - most);
 }
 
-WEIR_BODY(softmax_rows_f32, weir_rows_args) {
-  __shared__ float parts[WARPS];
-  softmax_all<false>(args, parts);
+static __device__ __forceinline__ powers powers_of_row(const float *x,
+                                                       int64_t n, bool wide) {
+  const int64_t T = 4 * WEIR_BODY_THREADS;
+  powers p = {least(), 0.0f};
+  int64_t at = 4 * (int64_t)threadIdx.x;
+  for (; at + 3 * T + 3 < n; at += 4 * T) {
+    weir_four<float> four[4];
+    for (int j = 0; j < 4; j++) four[j] = load_some(x, at + j * T, n, wide);
+    add_powers<4>(&p, four);
+  }
+  for (; at < n; at += T) {
+    weir_four<float> four = load_some(x, at, n, wide);
+    add_powers<1>(&p, &four);
+  }
+  return p;
 }
 
-WEIR_BODY(log_softmax_rows_f32, weir_rows_args) {
+WEIR_BODY(softmax_long, weir_softmax_args) {
   __shared__ float parts[WARPS];
-  softmax_all<true>(args, parts);
+  const int64_t T = 4 * WEIR_BODY_THREADS, n = args.cols;
+  bool wide = args.wide != 0;
+  for (int64_t r = blockIdx.x; r < args.rows; r += gridDim.x) {
+    const float *x = args.x + r * n;
+    powers p = powers_of_row(x, n, wide);
+    float most =
+        join_lanes_of<most_of_floats>(p.most, WEIR_BODY_THREADS, parts);
+    float sum = join_lanes_of<sum_of>(p.sum * weir_el_exp(p.most - most),
+                                      WEIR_BODY_THREADS, parts);
+    float end = args.log != 0 ? weir_el_log(sum) : 1.0f / sum;
+    WEIR_BODY_UNROLL(2)
+    for (int64_t at = 4 * (int64_t)threadIdx.x; at < n; at += T) {
+      weir_four<float> four = load_some(x, at, n, wide);
+      for (int c = 0; c < 4; c++) {
+        float d = four.v[c] - most;
+        four.v[c] = args.log != 0 ? d - end : weir_el_exp(d) * end;
+      }
+      store_some(args.y + r * n, at, n, wide, four);
+    }
+  }
+}
+
+/* Joins |x| of a column's threads, which are |lanes| apart, by halves. */
+template <class J>
+static __device__ __forceinline__ float join_column(float x, int32_t lanes,
+                                                    float *parts) {
+  parts[threadIdx.x] = x;
+  __syncthreads();
+  for (int32_t half = WEIR_BODY_THREADS / 2; half >= lanes; half /= 2) {
+    if ((int32_t)threadIdx.x < half)
+      parts[threadIdx.x] =
+          J::join(parts[threadIdx.x], parts[threadIdx.x + half]);
+    __syncthreads();
+  }
+  float all = parts[threadIdx.x % lanes];
+  __syncthreads();
+  return all;
+}
+
+/* The threads of a column take its rows in turn, three times. */
+WEIR_BODY(softmax_columns, weir_softmax_args) {
+  __shared__ float parts[WEIR_BODY_THREADS];
+  int32_t lanes = args.lanes, first = (int32_t)threadIdx.x / lanes;
+  int64_t tiles = (args.inner + lanes - 1) / lanes, inner = args.inner;
+  int64_t step = WEIR_BODY_THREADS / lanes;
+  for (int64_t j = blockIdx.x; j < args.rows * tiles; j += gridDim.x) {
+    int64_t block = j / tiles;
+    int64_t column = (j - block * tiles) * lanes + threadIdx.x % lanes;
+    int64_t n = column < inner ? args.cols : 0;
+    int64_t at = block * args.cols * inner + column;
+    const float *x = args.x + at;
+    float *y = args.y + at, most = least(), sum = 0.0f;
+    WEIR_BODY_UNROLL(2)
+    for (int64_t k = first; k < n; k += step)
+      most = weir_el_max(most, x[k * inner]);
+    most = join_column<most_of_floats>(most, lanes, parts);
+    WEIR_BODY_UNROLL(2)
+    for (int64_t k = first; k < n; k += step)
+      sum += weir_el_exp(x[k * inner] - most);
+    sum = join_column<sum_of>(sum, lanes, parts);
+    float end = args.log != 0 ? weir_el_log(sum) : 1.0f / sum;
+    WEIR_BODY_UNROLL(2)
+    for (int64_t k = first; k < n; k += step) {
+      float d = x[k * inner] - most;
+      y[k * inner] = args.log != 0 ? d - end : weir_el_exp(d) * end;
+    }
+  }
 }

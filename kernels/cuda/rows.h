@@ -4,21 +4,25 @@
 
 #include "kernels/cuda/body.h"
 
-/* Arguments of the bodies of rows.cu: |rows| rows of |cols| f32 that lie
- * together. y has one element a row, for softmax and its logarithm those of x,
- * and may then be x. Grids: any number of blocks in x; a block does whole rows.
- * Of no elements: sum 0, mean NaN, max and min an infinity.
- * Short rows go one to a warp, which suits those of up to a block's threads.
- * Long rows that are joined may be cut: then y has |slices| elements a row, of
- * |slice| elements each and the last of the rest, and is itself joined by
- * another launch. */
-typedef struct weir_rows_args {
+/* Arguments of the bodies of rows.cu, softmax and, with |log|, its logarithm of
+ * f32. y has x's shape and may be x. Grids: any number of blocks in x.
+ *
+ * softmax_kept_*: |rows| rows of |cols| that lie together, each by |lanes|
+ * threads: 4, 8, 16, 32 or all of a block. A thread keeps the fours that the
+ * body's name counts, so |cols| is at most 4 |lanes| times their number.
+ * softmax_long: rows of any length, by all threads of a block.
+ * softmax_columns: |rows| blocks of |cols| rows of |inner| columns; a block of
+ * threads does |lanes| neighbouring columns: 1, 2, 4, ... 32. */
+typedef struct weir_softmax_args {
   float *y;
   const float *x;
-  int64_t rows, cols;
-  int64_t slices, slice; /* 0: rows are not cut */
-  int64_t count;         /* that a mean divides by; 0: |cols| */
-  int32_t by_warps;      /* not with slices */
-} weir_rows_args;
+  int64_t rows, cols, inner;
+  int32_t lanes;
+  int32_t log;
+  int32_t wide; /* each row of x and of y begins at a multiple of 16 bytes */
+} weir_softmax_args;
+
+/* Fours of a thread. */
+enum { WEIR_SOFTMAX_FEW = 2, WEIR_SOFTMAX_SOME = 8, WEIR_SOFTMAX_MANY = 16 };
 
 #endif

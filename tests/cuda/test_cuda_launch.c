@@ -153,10 +153,10 @@ static void missing_body_is_an_error_of_the_load(void **state) {
   cuda_world_needs_standin("a body that is hidden");
   bool late;
   weir_error err = WEIR_ERROR_INIT;
-  standin->hide("weir_body_softmax_rows_f32");
+  standin->hide("weir_body_softmax_kept_2");
   assert_error(live(&late, &err), &err, "W6004");
   assert_string_equal(err.message,
-                      "GPU 0 cannot load the body softmax_rows_f32: named "
+                      "GPU 0 cannot load the body softmax_kept_2: named "
                       "symbol not found (stand-in)");
   assert_false(late);
   cuda_world_check_clean();

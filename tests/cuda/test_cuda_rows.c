@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/cuda/rows.h"
+#include "kernels/gpu/rows/softmax.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,17 +11,16 @@
 #include "kernels/cuda/ew.h"
 #include "tests/cuda/cuda_bench.h"
 
-/* Bodies of rows, casts and optimisers. The sums' order is stated here once
- * more, in loops; updates have the bits of the CPU's AVX2 set. */
+/* Softmax, casts and optimisers. Updates have the bits of the CPU's AVX2 set.
+ */
 
-static const int64_t kShapes[][2] = {{0, 5},   {3, 0},   {1, 1},    {4, 31},
-                                     {2, 255}, {3, 257}, {300, 33}, {1, 100003},
-                                     {5, 256}, {2, 32},  {7, 1000}};
-enum {
-  kShapeCount = sizeof kShapes / sizeof kShapes[0],
-  kMost = 100003,
-  kThreads = WEIR_BODY_THREADS
+static const char *const kBodyNames[] = {
+#define WEIR_CUDA_BODY(file, name, args) #name,
+#include "kernels/cuda/bodies.def"
+#undef WEIR_CUDA_BODY
 };
+
+enum { kMost = 100003 };
 
 static float values[kMost], results[kMost], wanted[kMost];
 
@@ -31,34 +30,6 @@ static void fill_values(float *x, int64_t n, uint32_t seed) {
     seed = seed * 1664525u + 1013904223u;
     x[i] = (float)((int32_t)seed >> 8) / 1048576.0f;
   }
-}
-
-static float joined(bool is_max, float a, float b) {
-  return is_max ? weir_el_max(a, b) : a + b;
-}
-
-/* Threads, then the lanes of each warp by halves, then warps in their order. */
-static float join_threads(bool is_max, float *mine) {
-  for (int w = 0; w < kThreads / 32; w++)
-    for (int m = 16; m > 0; m /= 2) {
-      float *x = mine + 32 * w, next[32];
-      for (int i = 0; i < 32; i++) next[i] = joined(is_max, x[i], x[i ^ m]);
-      memcpy(x, next, sizeof next);
-    }
-  float all = mine[0];
-  for (int w = 1; w < kThreads / 32; w++)
-    all = joined(is_max, all, mine[32 * w]);
-  return all;
-}
-
-static float join_row(bool is_max, const float *x, int64_t n) {
-  float mine[kThreads];
-  for (int t = 0; t < kThreads; t++) {
-    mine[t] = is_max ? -INFINITY : 0.0f;
-    for (int64_t i = t; i < n; i += kThreads)
-      mine[t] = joined(is_max, mine[t], x[i]);
-  }
-  return join_threads(is_max, mine);
 }
 
 static void check_bits(const float *got, const float *want, int64_t n,
@@ -71,90 +42,91 @@ static void check_bits(const float *got, const float *want, int64_t n,
   }
 }
 
-static void run_rows(cuda_bench *b, const char *body, int64_t rows,
-                     int64_t cols, int64_t out) {
-  weir_rows_args args = {.rows = rows, .cols = cols};
-  args.x = cuda_bench_in(b, values, (size_t)(rows * cols) * 4);
-  args.y = cuda_bench_out(b, (size_t)out * 4);
-  uint32_t blocks = rows > 20 ? 7 : (uint32_t)rows; /* several rows a block */
-  cuda_bench_run(b, body, blocks, &args, sizeof args);
-  cuda_bench_take(b, results, (size_t)out * 4);
-}
-
-static void check_rows(cuda_bench *b, int64_t rows, int64_t cols) {
-  static const char *const kBodies[] = {"sum_rows_f32", "mean_rows_f32",
-                                        "max_rows_f32"};
-  for (int k = 0; k < 3; k++) {
-    run_rows(b, kBodies[k], rows, cols, rows);
-    for (int64_t r = 0; r < rows; r++) {
-      wanted[r] = join_row(k == 2, values + r * cols, cols);
-      if (k == 1) wanted[r] /= (float)cols;
-    }
-    check_bits(results, wanted, rows, kBodies[k]);
-  }
-}
-
-static void joins_rows(void **state) {
-  (void)state;
-  cuda_bench b;
-  cuda_bench_open(&b);
-  for (int k = 0; k < kShapeCount; k++) {
-    fill_values(values, kMost, (uint32_t)k);
-    check_rows(&b, kShapes[k][0], kShapes[k][1]);
-  }
-  /* Near the exact sum too: 257 terms of about 100, to 2^-19 of them. */
-  double exact = 0;
-  fill_values(values, 257, 5);
-  for (int i = 0; i < 257; i++) exact += (double)values[i];
-  run_rows(&b, "sum_rows_f32", 1, 257, 1);
-  assert_true(fabs((double)results[0] - exact) < 257 * 8 * 0x1p-19);
-  static const float kSpecial[] = {NAN, INFINITY, -INFINITY, -0.0f, 0.0f, 1.0f};
-  for (int i = 0; i < 600; i++)
-    values[i] = i % 100 == 7 ? kSpecial[i / 100] : -2.0f;
-  check_rows(&b, 6, 100);
-  check_rows(&b, 2, 300);
-  cuda_bench_close(&b);
+/* Plans as the kernels do, but for the number of blocks. |shift|: elements
+ * between a multiple of 16 bytes and the first one. */
+static void run_softmax(cuda_bench *b, const weir_gpu_lanes *lanes, bool log,
+                        uint32_t blocks, int shift, float *y) {
+  static float shifted[kMost + 4];
+  int64_t n = lanes->outer * lanes->n * lanes->inner;
+  weir_gpu_softmax p;
+  weir_gpu_softmax_plan(lanes, log, &p);
+  memcpy(shifted + shift, values, (size_t)n * sizeof *values);
+  float *x = cuda_bench_inout(b, shifted, (size_t)(n + shift) * sizeof *y);
+  p.args.x = p.args.y = x + shift; /* in place */
+  p.args.wide = p.args.wide && shift == 0;
+  cuda_bench_run(b, kBodyNames[p.body], p.blocks < blocks ? p.blocks : blocks,
+                 &p.args, sizeof p.args);
+  cuda_bench_take(b, shifted, (size_t)(n + shift) * sizeof *y);
+  memcpy(y, shifted + shift, (size_t)n * sizeof *y);
 }
 
 /* Against doubles: e^x has 3 ulp, its argument none to speak of here, the sum
  * of at most 391 terms a thread adds some. */
-static void check_softmax(const float *x, const float *y, int64_t n) {
+static void check_softmax(const float *x, const float *y, int64_t n,
+                          int64_t step, bool log_too) {
   double most = -INFINITY, sum = 0;
-  for (int64_t i = 0; i < n; i++) most = fmax(most, (double)x[i]);
-  for (int64_t i = 0; i < n; i++) sum += exp((double)x[i] - most);
+  for (int64_t i = 0; i < n; i++) most = fmax(most, (double)x[i * step]);
+  for (int64_t i = 0; i < n; i++) sum += exp((double)x[i * step] - most);
   for (int64_t i = 0; i < n; i++) {
-    double want = exp((double)x[i] - most) / sum;
-    if (!(fabs((double)y[i] - want) <= 4e-6 * want + 1e-38))
-      fail_msg("element %d of %d: %g, not %g", (int)i, (int)n, (double)y[i],
-               want);
+    double d = (double)x[i * step] - most, got = (double)y[i * step];
+    double want = log_too ? d - log(sum) : exp(d) / sum;
+    if (!(fabs(got - want) <= 4e-6 * fabs(want) + (log_too ? 1e-5 : 1e-38)))
+      fail_msg("element %d of %d: %g, not %g", (int)i, (int)n, got, want);
   }
 }
 
+/* Borders of the lanes, of the fours kept and of the rows read twice; rows that
+ * a grid of few blocks leaves over. */
 static void softmaxes(void **state) {
+  static const weir_gpu_lanes kShapes[] = {
+      {0, 5, 1},    {3, 0, 1},     {1, 1, 1},     {100, 3, 1},    {70, 16, 1},
+      {70, 17, 1},  {33, 32, 1},   {9, 33, 1},    {20, 64, 1},    {20, 68, 1},
+      {17, 128, 1}, {17, 129, 1},  {9, 256, 1},   {9, 257, 1},    {3, 1023, 1},
+      {3, 1024, 1}, {3, 1025, 1},  {3, 2048, 1},  {2, 2049, 1},   {3, 8192, 1},
+      {2, 8196, 1}, {2, 16384, 1}, {2, 16385, 1}, {1, 100003, 1}, {2, 20480, 1},
+      {3, 7, 2},    {2, 300, 3},   {1, 255, 32},  {5, 9, 33},     {2, 1, 40},
+      {3, 129, 65}};
+  static float again[kMost];
   (void)state;
   cuda_bench b;
   cuda_bench_open(&b);
-  for (int k = 0; k < kShapeCount; k++) {
-    int64_t rows = kShapes[k][0], cols = kShapes[k][1];
+  for (size_t k = 0; k < sizeof kShapes / sizeof kShapes[0]; k++) {
+    const weir_gpu_lanes *s = &kShapes[k];
+    bool log_too = k % 2 == 1;
     fill_values(values, kMost, (uint32_t)k + 50);
-    run_rows(&b, "softmax_rows_f32", rows, cols, rows * cols);
-    for (int64_t r = 0; r < rows; r++)
-      check_softmax(values + r * cols, results + r * cols, cols);
-    /* In place the bits are the same. */
-    size_t bytes = (size_t)(rows * cols) * 4;
-    weir_rows_args args = {.rows = rows, .cols = cols};
-    args.x = args.y = cuda_bench_inout(&b, values, bytes);
-    cuda_bench_run(&b, "softmax_rows_f32", 3, &args, sizeof args);
-    cuda_bench_take(&b, wanted, bytes);
-    check_bits(wanted, results, rows * cols, "softmax in place");
+    run_softmax(&b, s, log_too, 2, 0, results);
+    for (int64_t r = 0; r < s->outer; r++)
+      for (int64_t i = 0; i < s->inner; i++) {
+        int64_t at = r * s->n * s->inner + i;
+        check_softmax(values + at, results + at, s->n, s->inner, log_too);
+      }
+    /* Other blocks and addresses: the same bits. */
+    run_softmax(&b, s, log_too, 100, 1, again);
+    check_bits(again, results, s->outer * s->n * s->inner, "softmax");
   }
-  values[0] = -INFINITY, values[1] = 800.0f, values[2] = -800.0f;
-  run_rows(&b, "softmax_rows_f32", 1, 3, 3);
-  const float want[] = {0.0f, 1.0f, 0.0f};
-  check_bits(results, want, 3, "softmax");
-  values[1] = NAN;
-  run_rows(&b, "softmax_rows_f32", 1, 3, 3);
-  for (int i = 0; i < 3; i++) assert_true(isnan(results[i]));
+  cuda_bench_close(&b);
+}
+
+/* The last row of each length has a NaN, the one before only -inf. */
+static void softmaxes_of_special_numbers(void **state) {
+  static const int64_t kCols[] = {3, 300, 3000, 9000, 20000};
+  (void)state;
+  cuda_bench b;
+  cuda_bench_open(&b);
+  for (int k = 0; k < 5; k++) {
+    int64_t n = kCols[k];
+    const weir_gpu_lanes lanes = {4, n, 1};
+    for (int64_t i = 0; i < 4 * n; i++)
+      values[i] = i < n ? -800.0f : i < 3 * n ? -INFINITY : 1.0f;
+    values[n - 2] = 800.0f;
+    values[2 * n - 1] = -3.0f;
+    values[4 * n - 1] = NAN;
+    run_softmax(&b, &lanes, false, 5, 0, results);
+    for (int64_t i = 0; i < 2 * n; i++)
+      wanted[i] = i == n - 2 || i == 2 * n - 1 ? 1.0f : 0.0f;
+    check_bits(results, wanted, 2 * n, "softmax");
+    for (int64_t i = 2 * n; i < 4 * n; i++) assert_true(isnan(results[i]));
+  }
   cuda_bench_close(&b);
 }
 
@@ -321,8 +293,8 @@ static void updates_have_the_bits_of_avx2(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(joins_rows),
       cmocka_unit_test(softmaxes),
+      cmocka_unit_test(softmaxes_of_special_numbers),
       cmocka_unit_test(casts),
       cmocka_unit_test(updates_have_the_bits_of_avx2),
       cmocka_unit_test(refused_numbers_change_nothing),

@@ -78,6 +78,8 @@ KERNEL(tanh);
 KERNEL(sigmoid);
 KERNEL(softplus);
 KERNEL(erf);
+KERNEL(sin);
+KERNEL(cos);
 KERNEL(floor);
 KERNEL(ceil);
 KERNEL(round);

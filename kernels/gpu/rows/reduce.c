@@ -10,8 +10,7 @@
 #include <assert.h>
 
 enum {
-  FEW = 16,           /* elements that one thread joins */
-  SOME = 1024,        /* that a warp does */
+  SOME = 1024,        /* elements that a warp joins, or fewer threads */
   LEAST_SLICE = 4096, /* elements of a slice, of a column 64 */
   LEAST_COLUMN = 64,
   WANTED_BLOCKS = 1024,
@@ -106,7 +105,8 @@ static void plan_rows(const part *kept, const part *joined, int64_t slices,
   weir_gpu_walk(rank, dims, &a->job);
   a->jobs = kept->elements * slices;
   int64_t each = a->slice < joined->elements ? a->slice : joined->elements;
-  a->lanes = each <= FEW ? 1 : each <= SOME ? 32 : WEIR_BODY_THREADS;
+  a->lanes = each <= SOME ? 1 : WEIR_BODY_THREADS;
+  while (a->lanes < 32 && 4 * a->lanes < each) a->lanes *= 2;
   *blocks = weir_gpu_blocks(a->jobs * a->lanes);
 }
 

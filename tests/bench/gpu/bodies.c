@@ -2,12 +2,18 @@
 #include <stdio.h>
 
 #include "kernels/cuda/ew.h"
-#include "kernels/cuda/rows.h"
-#include "kernels/gpu/gpu.h"
+#include "kernels/gpu/rows/reduce.h"
+#include "kernels/gpu/rows/softmax.h"
 #include "tests/bench/gpu/bench.h"
 
 /* Bodies whose time is that of memory, as a share of a copy's speed, and the
  * time of a launch. Operands are as large as the random data. */
+
+static const char *const kBodies[] = {
+#define WEIR_CUDA_BODY(file, name, args) #name,
+#include "kernels/cuda/bodies.def"
+#undef WEIR_CUDA_BODY
+};
 
 typedef struct launch {
   bench *b;
@@ -51,15 +57,19 @@ static void measure(bench *b, const char *name, launch l, double bytes) {
 static void measure_elements(bench *b, const weir_device_buffer m[3]) {
   int64_t n = (int64_t)(b->random_bytes / sizeof(float));
   double bytes = (double)b->random_bytes;
-  weir_fill_args fill = {.y = m[2].handle, .n = n, .value = 7, .size = 4};
-  weir_unary_args unary = {.y = m[2].handle, .x = m[0].handle, .n = n};
+  weir_fill_args fill = {
+      .y = m[2].handle, .n = n, .value = 7, .size = 4, .wide = 1};
+  weir_unary_args unary = {
+      .y = m[2].handle, .x = m[0].handle, .n = n, .fours = 1};
   weir_binary_args add = {.y = m[2].handle,
                           .in = {m[0].handle, m[1].handle},
                           .n = n,
-                          .strides = {{1}, {1}},
-                          .op = WEIR_BINARY_ADD};
+                          .strides = {{4}, {4}},
+                          .op = WEIR_BINARY_ADD,
+                          .fours = 1};
   measure(b, "fill",
-          launch_of(b, "fill", weir_gpu_blocks(n), &fill, sizeof fill), bytes);
+          launch_of(b, "fill", weir_gpu_blocks(n / 4), &fill, sizeof fill),
+          bytes);
   static const struct {
     const char *name;
     weir_unary_op op;
@@ -68,30 +78,50 @@ static void measure_elements(bench *b, const weir_device_buffer m[3]) {
               {"gelu", WEIR_UNARY_gelu}};
   for (size_t i = 0; i < sizeof kOps / sizeof kOps[0]; i++) {
     unary.op = (int32_t)kOps[i].op;
-    measure(b, kOps[i].name,
-            launch_of(b, "unary_f32", weir_gpu_blocks(n), &unary, sizeof unary),
-            2 * bytes);
+    measure(
+        b, kOps[i].name,
+        launch_of(b, "unary_f32", weir_gpu_blocks(n / 4), &unary, sizeof unary),
+        2 * bytes);
   }
   measure(b, "add",
-          launch_of(b, "binary_f32", weir_gpu_blocks(n), &add, sizeof add),
+          launch_of(b, "binary_f32", weir_gpu_blocks(n / 4), &add, sizeof add),
           3 * bytes);
 }
 
-static void measure_rows(bench *b, const weir_device_buffer m[3]) {
-  int64_t n = (int64_t)(b->random_bytes / sizeof(float));
+/* As the kernels plan them. */
+static void measure_rows_of(bench *b, const weir_device_buffer m[3],
+                            int64_t cols) {
+  int64_t n = (int64_t)(b->random_bytes / sizeof(float)), rows = n / cols;
   double bytes = (double)b->random_bytes;
-  for (int64_t cols = 256; cols <= (b->small ? 256 : 16384); cols *= 8) {
-    weir_rows_args args = {m[2].handle, m[0].handle, n / cols, cols};
-    uint32_t blocks = weir_gpu_blocks(n / cols * WEIR_BODY_THREADS);
-    char name[32];
-    snprintf(name, sizeof name, "sum rows of %d", (int)cols);
-    measure(b, name, launch_of(b, "sum_rows_f32", blocks, &args, sizeof args),
-            bytes + (double)(n / cols) * sizeof(float));
-    snprintf(name, sizeof name, "softmax of %d", (int)cols);
+  weir_gpu_reduced r = {0};
+  weir_gpu_reduce sum;
+  weir_gpu_softmax softmax;
+  char name[32];
+  weir_gpu_reduced_add(&r, rows, false);
+  weir_gpu_reduced_add(&r, cols, true);
+  weir_gpu_reduce_plan(&r, WEIR_F32, WEIR_REDUCE_SUM, false, &sum);
+  sum.args[0].y = m[2].handle;
+  sum.args[0].x = m[0].handle;
+  snprintf(name, sizeof name, "sum rows of %d", (int)cols);
+  if (sum.blocks[1] == 0) /* one launch */
     measure(b, name,
-            launch_of(b, "softmax_rows_f32", blocks, &args, sizeof args),
-            2 * bytes);
-  }
+            launch_of(b, "reduce_rows_f32", sum.blocks[0], &sum.args[0],
+                      sizeof sum.args[0]),
+            bytes + (double)rows * sizeof(float));
+  weir_gpu_softmax_plan(&(weir_gpu_lanes){rows, cols, 1}, false, &softmax);
+  softmax.args.y = m[2].handle;
+  softmax.args.x = m[0].handle;
+  snprintf(name, sizeof name, "softmax of %d", (int)cols);
+  measure(b, name,
+          launch_of(b, kBodies[softmax.body], softmax.blocks, &softmax.args,
+                    sizeof softmax.args),
+          2 * bytes);
+}
+
+static void measure_rows(bench *b, const weir_device_buffer m[3]) {
+  static const int64_t kCols[] = {32, 256, 2048, 8192, 16384, 131072};
+  int count = b->small ? 2 : sizeof kCols / sizeof kCols[0];
+  for (int i = 0; i < count; i++) measure_rows_of(b, m, kCols[i]);
 }
 
 /* 10,000 launches of one element, put into the queue and waited for. */

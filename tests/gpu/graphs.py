@@ -2,7 +2,9 @@
 """Graphs of cases.py on the GPU beside the same on the CPU.
 
 A graph counts as passed only if a node of it ran on the GPU."""
+import concurrent.futures
 import json
+import os
 import subprocess
 import tempfile
 import time
@@ -11,8 +13,8 @@ import cases
 import images
 import run
 
-# The commands of one section.
-SECONDS = 60
+SECONDS = 60  # of a section
+AT_ONCE = min(4, os.cpu_count())
 
 
 def caller(place, seconds):
@@ -54,32 +56,45 @@ def judged(name, check):
                        "crossed"], [], [], [])
 
 
+def left_out(place, way, gpus):
+    """Why |way| cannot be tried here; None: it can."""
+    if way.name == "spread" and gpus < 2:
+        return "it needs two GPUs"
+    if "--local" in way.cluster and not os.path.exists(
+            place.program("libweir_grpc.so")):
+        return "libweir_grpc.so is not in this archive"
+    return None
+
+
+def one(job):
+    """A graph in one way, in a folder of its own."""
+    check, weir, row, way, root, data, end = job
+    name = f"{row.name}, {way.name}"
+    if time.monotonic() > end:
+        return run.skipped(f"{name}: the section's time is over")
+    with tempfile.TemporaryDirectory() as work:
+        r = judged(name, lambda: check(weir, row, way,
+                                       (root + "/graphs", work, data)))
+    print("  " + "; ".join(r.passed + r.failed + r.skipped), flush=True)
+    return r
+
+
 def each(place, ways, rows, check, data=""):
+    """Several at once: most of a command is the start of CUDA."""
     weir, end = caller(place, SECONDS)
     try:
         gpus = gpu_count(weir)
     except cases.Failure as e:
         return run.Result([], [f"weir doctor: {e}"], [], [])
-    results, late = [], []
+    results, jobs = [], []
     for way in ways:
-        if way.name == "spread" and gpus < 2:
-            results.append(run.skipped("spread: there is one GPU"))
+        why = left_out(place, way, gpus)
+        if why is not None:
+            results.append(run.skipped(f"{way.name}: {why}"))
             continue
-        for row in rows:
-            name = f"{row.name}, {way.name}"
-            if time.monotonic() > end:
-                late.append(name)
-                continue
-            with tempfile.TemporaryDirectory() as work:
-                folders = (place.root + "/graphs", work, data)
-                r = judged(name, lambda: check(weir, row, way, folders))
-            print("  " + "; ".join(r.passed + r.failed + r.skipped),
-                  flush=True)
-            results.append(r)
-    if late:
-        results.append(run.skipped(f"the section's time is over: "
-                                   f"{', '.join(late)}"))
-    return run.merge(results)
+        jobs += [(check, weir, row, way, place.root, data, end) for row in rows]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        return run.merge([*results, *pool.map(one, jobs)])
 
 
 def run_graph(weir, row, way, folders):

@@ -147,6 +147,17 @@ class Whole(unittest.TestCase):
         self.assertIn("- test_cuda_launch: not in this archive", report)
         self.assertIn("| sanitizer |", report)
 
+    def test_graphs_on_the_standin(self):
+        """Where the archive has no processes."""
+        os.symlink(os.path.join(os.path.dirname(os.path.dirname(HERE)),
+                                "graphs"), os.path.join(self.root, "graphs"))
+        p, report = self.check("--standin", BUILD, "--section", "graphs",
+                               "--section", "train")
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        self.assertRegex(report, r"\| graphs \| [34]\d \| 0 \| \d \|")
+        self.assertRegex(report, r"\| train \| 4 \| 0 \| 1 \|")
+        self.assertIn("- local: libweir_grpc.so is not in this archive", report)
+
     def test_a_crash_does_not_stop_the_rest(self):
         path = os.path.join(self.root, "bin", "test_cuda_device")
         with open(path, "w", encoding="utf-8") as f:

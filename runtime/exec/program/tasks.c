@@ -142,7 +142,8 @@ bool weir_tasks_lay(weir_program *p, const uint32_t *order,
   weir_ptask *tasks = weir_arena_array(&p->arena, count, sizeof *tasks);
   weir_instr *sorted =
       weir_arena_array(&p->arena, p->instr_count, sizeof *sorted);
-  if (tasks == NULL || sorted == NULL) return false;
+  uint32_t *place = weir_arena_array(&p->arena, p->instr_count, sizeof *place);
+  if (tasks == NULL || sorted == NULL || place == NULL) return false;
   for (uint32_t i = 0; i < p->instr_count; i++) tasks[task_of[i]].last++;
   uint32_t first = 0;
   for (uint32_t t = 0; t < count; t++) {
@@ -155,8 +156,12 @@ bool weir_tasks_lay(weir_program *p, const uint32_t *order,
   for (uint32_t at = 0; at < p->instr_count; at++) {
     uint32_t i = order != NULL ? order[at] : at, t = task_of[i];
     p->instrs[i].task = t;
-    sorted[tasks[t].last++] = p->instrs[i];
+    place[i] = tasks[t].last++;
+    sorted[place[i]] = p->instrs[i];
   }
+  for (uint32_t i = 0; i < p->instr_count; i++)
+    if (sorted[i].spec.room_from != 0)
+      sorted[i].spec.room_from = place[sorted[i].spec.room_from - 1] + 1;
   p->instrs = sorted;
   p->tasks = tasks;
   p->task_count = count;

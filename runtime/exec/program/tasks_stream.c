@@ -16,6 +16,10 @@
  * cut into tasks, each waiting for the one before, behind a value that is sent
  * and where a received one is read for the first time.
  *
+ * A GPU reads what is received by a copy into its memory. That copy is put off
+ * to its first reader: where it stands, behind the receive, the stream would
+ * wait for other ranks of a collective, which may be this stream's next work.
+ *
  * Invariant: edges go from lower to higher tasks, the stream's own tasks are a
  * chain, and tasks keep the order of the instructions: ends of copies rely on
  * it (compile_parts.c). Cost: O(instructions + operands). */
@@ -26,6 +30,7 @@ typedef struct streamer {
   uint32_t *producer;    /* per value root: its instruction + 1 */
   uint32_t *order;       /* instructions as they stand */
   bool *sent;            /* per instruction: a send waits for it */
+  bool *put_off;         /* per instruction: a copy that nothing has read yet */
   uint32_t *task_of;     /* per instruction */
   bool *async, *awaited; /* per task */
   uint32_t count;        /* of tasks */
@@ -53,10 +58,36 @@ static void find_sends(streamer *f) {
   for (uint32_t i = 0; i < p->instr_count; i++) {
     const weir_instr_spec *s = &p->instrs[i].spec;
     note_producer(f, i);
-    f->order[i] = i;
     for (uint32_t k = 0; s->async && k < s->in_count + s->after_count; k++)
       if (dep_of(f, s, k) != 0) f->sent[dep_of(f, s, k) - 1] = true;
   }
+}
+
+/* Whether |s| copies what an async instruction has received. */
+static bool is_copy_in(const streamer *f, const weir_instr_spec *s) {
+  if (s->kind != WEIR_INSTR_COPY || s->async || s->in_count != 1) return false;
+  uint32_t made = dep_of(f, s, 0);
+  return made != 0 && f->p->instrs[made - 1].spec.async;
+}
+
+/* Fills |order|. A copy that nothing reads comes last. */
+static void find_order(streamer *f) {
+  const weir_program *p = f->p;
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < p->instr_count; i++) {
+    const weir_instr_spec *s = &p->instrs[i].spec;
+    f->put_off[i] = is_copy_in(f, s);
+    for (uint32_t k = 0; k < s->in_count + s->after_count; k++) {
+      uint32_t made = dep_of(f, s, k);
+      if (made == 0 || !f->put_off[made - 1]) continue;
+      f->put_off[made - 1] = false;
+      f->order[at++] = made - 1;
+    }
+    if (!f->put_off[i]) f->order[at++] = i;
+  }
+  for (uint32_t i = 0; i < p->instr_count; i++)
+    if (f->put_off[i]) f->order[at++] = i;
+  assert(at == p->instr_count);
 }
 
 static bool add_edge(streamer *f, uint32_t from, uint32_t to) {
@@ -137,18 +168,22 @@ weir_status weir_tasks_form_stream(weir_program *p, weir_task_graph *graph,
       weir_alloc_array(a, (size_t)p->value_count + 1, sizeof *f.producer);
   f.order = weir_alloc_array(a, n, sizeof *f.order);
   f.sent = weir_alloc_array(a, n, sizeof *f.sent);
+  f.put_off = weir_alloc_array(a, n, sizeof *f.put_off);
   f.task_of = weir_alloc_array(a, n, sizeof *f.task_of);
   f.async = weir_alloc_array(a, n, sizeof *f.async);
   f.awaited = weir_alloc_array(a, n, sizeof *f.awaited);
   bool ok = f.producer != NULL && f.order != NULL && f.sent != NULL &&
-            f.task_of != NULL && f.async != NULL && f.awaited != NULL;
+            f.put_off != NULL && f.task_of != NULL && f.async != NULL &&
+            f.awaited != NULL;
   if (ok) {
     find_sends(&f);
+    find_order(&f);
     ok = assign(&f) && weir_tasks_lay(p, f.order, f.task_of, f.async, f.count);
   }
   weir_free(a, f.producer);
   weir_free(a, f.order);
   weir_free(a, f.sent);
+  weir_free(a, f.put_off);
   weir_free(a, f.task_of);
   weir_free(a, f.async);
   weir_free(a, f.awaited);

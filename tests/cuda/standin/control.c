@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/cuda/standin/standin_internal.h"
@@ -15,6 +16,20 @@ standin_state standin = {.driver = kVersion,
                          .memory_bytes = (size_t)1 << 30};
 _Thread_local int standin_device;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A number of the environment; |otherwise| where there is none. */
+static uint64_t asked(const char *name, uint64_t otherwise) {
+  const char *text = getenv(name);
+  return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* What tests of the command ask for, who cannot call the control. */
+__attribute__((constructor)) static void read_environment(void) {
+  standin.lose_at = asked("STANDIN_LOSE_AT", 0);
+  standin.lose_code = cudaErrorIllegalAddress;
+  standin.memory_bytes = asked("STANDIN_MEMORY", standin.memory_bytes);
+  standin.seed = asked("STANDIN_SEED", 0);
+}
 
 /* Whether the call that is counted down to is this one. */
 static bool is_now(uint64_t *k) {

@@ -11,7 +11,9 @@
  * It has the name of the real one, libcudart.so.13, and the functions of
  * api.def, on memory of the host. Work is put into its stream and done only
  * when somebody must wait for it, so an order that nobody asked for is not had
- * by luck. Tests steer it through the one symbol `standin_functions`. */
+ * by luck. Tests steer it through the one symbol `standin_functions`; those of
+ * commands by the environment: STANDIN_LOSE_AT=k is lose_at with an illegal
+ * address, STANDIN_MEMORY=bytes set_memory, STANDIN_SEED=seed set_seed. */
 
 typedef struct standin_counts {
   uint64_t calls;                  /* of all functions but the error's text */

@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs and trainings on GPUs, as commands, on the stand-in for CUDA, or on
+the CUDA of WEIR_CUDA_FOLDER; and what commands say of GPUs that are not there,
+that are lost and that are full.
+
+  test_cuda_graphs.py WEIR SOURCE_ROOT BUILD_DIR [CASE...] [--long]
+
+--long: more places of each graph, and seeds of the stand-in's order.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WEIR, ROOT, BUILD = (os.path.abspath(a) for a in sys.argv[1:4])
+WORDS = sys.argv[4:]
+LONG = "--long" in WORDS
+sys.path.insert(0, os.path.join(ROOT, "tests", "gpu"))
+import cases  # noqa: E402
+import images  # noqa: E402
+
+GRAPHS = os.path.join(ROOT, "graphs")
+STANDIN = os.path.join(BUILD, "standin")
+BARE = os.path.join(BUILD, "bare")  # libraries that are no good
+CUDA = os.environ.get("WEIR_CUDA_FOLDER", STANDIN)
+ENV = {k: v for k, v in os.environ.items()
+       if not k.startswith(("WEIR_", "STANDIN_", "LD_LIBRARY_PATH"))}
+HANG = 100  # seconds: an end for what would hang
+ONE_GPU = cases.WAYS["one"].cluster
+
+
+def command(*args, cuda=CUDA, **more):
+    """A finished `weir`; |cuda| None: the machine has no libraries of CUDA."""
+    env = {**ENV, **({"LD_LIBRARY_PATH": cuda} if cuda else {}), **more}
+    return subprocess.run([WEIR, *map(str, args)], env=env, timeout=HANG,
+                          capture_output=True, text=True)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="weir-gpu-")
+        self.addCleanup(folder.cleanup)
+        self.work = folder.name
+
+    def weir(self, *args, code=0, **more):
+        p = command(*args, **more)
+        self.assertEqual(p.returncode, code, f"{args}: {p.stdout}{p.stderr}")
+        self.assertNotIn("Sanitizer", p.stderr)
+        return p
+
+    def caller(self, **more):
+        """`weir` as cases.py calls it."""
+        def weir(*args):
+            p = command(*args, **more)
+            if p.returncode != 0:
+                raise cases.Failure(f"{args}: exit status {p.returncode}\n"
+                                    f"{p.stdout}{p.stderr}")
+            return p.stdout, p.stderr
+        return weir
+
+    def graph(self, name, rules=cases.ALL_ON_GPU):
+        return cases.copied(name, GRAPHS, self.work, rules)
+
+    def on_standin(self):
+        if CUDA != STANDIN:
+            self.skipTest("this needs the stand-in")
+
+
+class Run(Case):
+    def check(self, row, way, seed, **more):
+        with self.subTest(graph=row.name, way=way.name, seed=seed, **more), \
+                tempfile.TemporaryDirectory(dir=self.work) as work:
+            nodes, crossed, words = cases.run_graph(
+                self.caller(**more), row, way, (GRAPHS, work), seed)
+            ran = re.search(r"^ran \d+ nodes? in .* on (.*)$", words, re.M)
+            if nodes > 0:
+                self.assertIn("/device:GPU:", ran.group(1))
+            if crossed > 0:
+                self.assertRegex(ran.group(1), r"^\d+ devices: ")
+            return nodes, crossed, words
+
+    def test_every_graph_is_listed(self):
+        files = {p.name.split(".")[0] for p in
+                 pathlib.Path(GRAPHS).glob("*.weir.yaml")}
+        self.assertEqual(files, {g.name for g in cases.GRAPHS} |
+                         set(cases.NO_KERNEL))
+
+    def test_all_nodes_on_one_gpu(self):
+        for row in cases.GRAPHS:
+            nodes, _, _ = self.check(row, cases.WAYS["one"], 1)
+            self.assertGreater(nodes, 0, row.name)
+
+    def spread(self, way, seeds):
+        """Every graph has nodes on GPUs in one of its places, and values that
+        cross; how many came from other tasks."""
+        came = 0
+        for row in cases.GRAPHS:
+            counts = [self.check(row, cases.WAYS[way], s) for s in seeds]
+            # Both of its scans are the CPU's, and most of its work.
+            if row.name != "lstm_scan":
+                self.assertGreater(max(c[0] for c in counts), 0, row.name)
+                self.assertGreater(max(c[1] for c in counts), 0, row.name)
+            for _, _, words in counts:
+                came += sum(map(int, re.findall(
+                    r"(\d+) values?, \S+ \S+ from other tasks$", words, re.M)))
+        return came
+
+    def test_spread_over_two_gpus(self):
+        self.spread("spread", (1, 2, 3, 4) if LONG else (2,))
+
+    def test_spread_over_processes(self):
+        came = self.spread("local", (1, 2, 3) if LONG else (1,))
+        self.assertGreater(came, 100)
+
+    def test_any_order_of_the_standin(self):
+        """Streams that move when they like: an order that nobody asked for
+        gives other values."""
+        self.on_standin()
+        for row in cases.GRAPHS:
+            if LONG or row.name in ("lenet_train", "wide", "mlp_mesh",
+                                    "transformer_train"):
+                for seed in range(1, 9 if LONG else 3):
+                    self.check(row, cases.WAYS["spread"], 1,
+                               STANDIN_SEED=str(seed))
+
+    def test_no_kernel(self):
+        for name in cases.NO_KERNEL:
+            p = self.weir("run", self.graph(name), *ONE_GPU, code=4)
+            self.assertIn("no such device has a kernel for", p.stderr)
+
+
+class Data(Case):
+    """Tests with the images."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="weir-images-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.data = folder.name
+        images.write(cls.data)
+
+
+class Train(Data):
+
+    def test_checkpoints_of_the_cpu(self):
+        for way in cases.TRAIN_WAYS.values():
+            for row in cases.TRAININGS:
+                with self.subTest(graph=row.name, way=way.name), \
+                        tempfile.TemporaryDirectory(dir=self.work) as work:
+                    nodes, crossed, words = cases.train_graph(
+                        self.caller(), row, way, (GRAPHS, work, self.data))
+                    self.assertGreater(nodes, 20)
+                    if way.spread:
+                        self.assertGreater(crossed, 10)
+                        self.assertRegex(words, r"[1-9]\d* values?, \S+ \S+ "
+                                         "from other tasks")
+
+    def test_resumed(self):
+        for way in cases.TRAIN_WAYS.values():
+            with tempfile.TemporaryDirectory(dir=self.work) as work:
+                t = cases.Trained(self.caller(), cases.TRAININGS[0], way,
+                                  (GRAPHS, work, self.data))
+                t.on_gpu("straight")
+                t.on_gpu("halves", steps=cases.STEPS // 2)
+                t.on_gpu("halves")
+                t.same("straight", "halves")
+                # What a GPU began, the CPU ends.
+                t.on_gpu("mixed", steps=cases.STEPS // 2)
+                t.train("mixed")
+                t.same("straight", "mixed", cases.TRAININGS[0].near)
+
+    def test_seeds(self):
+        t = cases.Trained(self.caller(), cases.TRAININGS[0],
+                          cases.TRAIN_WAYS["one"],
+                          (GRAPHS, self.work, self.data))
+        t.on_gpu("five", "--seed", "5")
+        t.train("cpu five", "--seed", "5")
+        t.on_gpu("six", "--seed", "6")
+        t.same("five", "cpu five", cases.TRAININGS[0].near)
+        with self.assertRaises(cases.Failure):
+            t.same("five", "six", cases.TRAININGS[0].near)
+
+
+class Missing(Case):
+    """A machine without a GPU."""
+
+    def test_the_cpu_does_it_and_one_warning(self):
+        graph = self.graph("regression")
+        alone = self.weir("run", graph, "--json", cuda=BARE).stdout
+        for args in (("run", graph, "--json"), ("bench", graph, "--runs", 2),
+                     ("train", self.train_graph(), "--steps", 2)):
+            p = self.weir(*args, *ONE_GPU, cuda=BARE)
+            self.assertEqual((p.stdout + p.stderr).count("warning[W6004]"), 1,
+                             p.stdout + p.stderr)
+            if args[0] == "run":
+                self.assertEqual(p.stdout, alone)
+
+    def train_graph(self):
+        path = os.path.join(self.work, "t.weir.yaml")
+        pathlib.Path(path).write_text(
+            "weir: 1\ninputs: {x: 'f32[1, 2]'}\nnodes:\n"
+            "  loss: mean(square(sub(var([2], init=zeros()), x)))\n"
+            "data: {train: {source: memory, values: {x: [[1, 2]]}, batch: 1}}\n"
+            "outputs: [loss]\n"
+            "train: {minimize: loss, optimizer: sgd(lr=0.1), epochs: 9}\n",
+            "utf-8")
+        return path
+
+    def test_no_library(self):
+        """What this machine has by itself, if that is no GPU."""
+        if " GPU" in self.weir("doctor", cuda=None).stdout:
+            self.skipTest("this machine has GPUs")
+        p = self.weir("run", self.graph("regression"), *ONE_GPU, cuda=None)
+        self.assertEqual(p.stderr.count("W6004"), 1, p.stderr)
+
+    def test_a_plan_that_names_a_gpu(self):
+        graph, plan = self.graph("regression"), self.work + "/plan.json"
+        local = ("--local", "worker=1,gpu=1")
+        self.weir("run", graph, *local, "--save-plan", plan)
+        self.weir("run", graph, *local, "--plan", plan)
+        p = self.weir("run", graph, *local, "--plan", plan, cuda=BARE, code=7)
+        self.assertRegex(p.stderr, r"error\[W6004\]: worker:0: libcudart.so.13 "
+                         r"has no function \w+\n.*the plan puts nodes on "
+                         "/job:worker/task:0/device:GPU:0")
+
+    def test_plans_for_gpus_elsewhere(self):
+        p = self.weir("place", self.graph("mlp"), "--cluster", "worker=1,gpu=2",
+                      cuda=BARE)
+        self.assertRegex(p.stdout, r"GPU:0 +[1-9]\d* nodes")
+        self.assertIn("GPU:1", p.stdout)
+        self.assertNotIn("W6004", p.stderr)
+
+
+class Bad(Data):
+    def test_more_gpus_than_there_are(self):
+        rules = "  - {match: '*', device: 'gpu:15', soft: true}\n"
+        for job in (("--in-process", "worker=1,gpu=16"),
+                    ("--local", "worker=1,gpu=16")):
+            p = self.weir("run", self.graph("regression", rules), *job, code=7)
+            self.assertRegex(p.stderr, r"error\[W6004\]: .*GPU 15.*")
+            self.assertIn("the plan puts nodes on /job:worker/task:0/device:"
+                          "GPU:15", p.stderr)
+
+    def lose(self, *args):
+        """A GPU that is lost at one call after the other."""
+        self.on_standin()
+        codes, said = set(), ""
+        for k in (1, 2, 5, 9, 15, 22, 30, 40, 55, 75, 100, 140, 200, 10000):
+            p = command(*args, STANDIN_LOSE_AT=str(k))
+            codes.add(p.returncode)
+            said += p.stdout + p.stderr
+            # Lost before the placing, it is as if it were not there.
+            failed = "W6004" in p.stderr.replace("warning[W6004]", "")
+            self.assertEqual(p.returncode, 7 if failed else 0,
+                             f"call {k}: {p.stderr}")
+        self.assertEqual(codes, {0, 7}, said)
+        self.assertIn("GPU 0 is lost: an illegal memory access", said)
+        self.assertNotIn("Sanitizer", said)
+
+    def test_a_gpu_lost_in_mid_run(self):
+        self.lose("run", self.graph("regression"), *ONE_GPU)
+
+    def test_a_gpu_lost_in_another_process(self):
+        self.lose("run", self.graph("regression"), "--local", "worker=1,gpu=1",
+                  "--task-threads", 1)
+
+    def test_a_gpu_lost_in_mid_training(self):
+        self.lose("train", self.graph("logistic"), "--data-root", self.data,
+                  "--steps", 3, *ONE_GPU)
+
+    def test_memory_runs_out(self):
+        self.on_standin()
+        for job in (ONE_GPU, ("--local", "worker=1,gpu=1")):
+            p = self.weir("run", self.graph("mlp"), *job, code=7,
+                          STANDIN_MEMORY="1000000")
+            self.assertRegex(p.stderr, r"error\[W6001\]: .*GPU 0")
+
+
+unittest.main(argv=sys.argv[:1] + [w for w in WORDS if w != "--long"])

@@ -63,6 +63,7 @@ typedef struct cli_args {
   const char *node_pattern; /* place --nodes */
   const char *cluster, *budget, *explain_node, *memory, *given, *verify, *diff,
       *costs, *assume_kernels;
+  bool devices; /* show */
   bool calibrate, critical, parts, strict_placement, inference, compare,
       timings, no_run;
   int64_t processors, nodes;

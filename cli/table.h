@@ -154,7 +154,8 @@
       TEXT("plan", 0, "FILE", plan, NULL,                                      \
            WITH_IN_PROCESS "a plan from weir place --json"),                   \
       TEXT("save-plan", 0, "FILE", save_plan, NULL,                            \
-           WITH_IN_PROCESS "write the plan that was used as JSON")
+           WITH_IN_PROCESS "write the plan that was used as JSON"),            \
+      STRICT_WHEN(WITH_IN_PROCESS)
 /* Rows of place and trace, and of the commands that run a graph, where they
  * need --in-process: |when| says so. */
 #define WITH_IN_PROCESS "with --in-process or tasks: "
@@ -169,6 +170,11 @@
 #define OBJECTIVE_WHEN(when)                                  \
   NAMED("objective", "NAME", objective, weir_tools_objective, \
         when "the figure of the plan to make small")
+#define STRICT_WHEN(when)                                                    \
+  FLAG("strict-placement", 0, strict_placement,                              \
+       when                                                                  \
+       "no request is dropped, whatever a rule says, and a GPU that is not " \
+       "there is an error")
 #define BUDGET BUDGET_WHEN("")
 #define BUDGET_AND_VERBOSE              \
   BUDGET, FLAG("verbose", 'v', verbose, \

@@ -35,7 +35,8 @@
  *       - {address: "host-b:2222", cpu: {gflops: 300, memory: 8GiB}}
  *
  * The short form "ps=1,worker=2,gpu=1,threads=4" has the section's numbers;
- * "auto" is one worker with this machine's CPU. */
+ * "auto" is one worker with this machine's CPU; weir_place_request.machine adds
+ * its GPUs. */
 
 typedef struct weir_cluster_task {
   weir_sv job;

@@ -38,6 +38,8 @@ weir_status weir_cluster_choose(const weir_allocator *alloc,
     snprintf(logical, sizeof logical, "worker=1,cpu=%" PRIu32,
              graph->mesh->device_count);
     text = logical;
+  } else if (strcmp(text, "auto") == 0 && r->machine != NULL) {
+    text = r->machine;
   }
   return weir_cluster_from_text(alloc, weir_sv_from(text), out, err);
 }

@@ -99,6 +99,7 @@ typedef struct weir_place_request {
   /* "ps=1,worker=2"; "graph": the graph's own; NULL: its own if it has one,
    * else this machine. */
   const char *cluster;
+  const char *machine;              /* "auto"; NULL: one worker with a CPU */
   const weir_yaml *cluster_section; /* of a file, in place of it; or NULL */
   weir_placing_options options;
   weir_costs *costs; /* retained; NULL: estimates */

@@ -56,7 +56,10 @@ void cli_cluster_prepare(void) {
 }
 
 const char *cli_cluster_text(const cli_args *args) {
-  return args->local != NULL ? args->local : args->tasks;
+  if (args->local != NULL || args->tasks == NULL) return args->local;
+  /* What the environment had is in |tasks| by now (choose.h). */
+  bool here = args->job == NULL && strcmp(args->tasks, "auto") == 0;
+  return here ? NULL : args->tasks;
 }
 
 /* ---- The processes of --local */

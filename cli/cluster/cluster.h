@@ -28,7 +28,8 @@ void cli_cluster_say(const cli_job *job);
 /* Frees the tasks, and ends those of --local. No session uses them by now. */
 void cli_cluster_close(cli_job *job);
 
-/* The value of --cluster or --local; NULL: neither is given. */
+/* The value of --cluster or --local; NULL: neither is given, or it is auto and
+ * this machine. */
 const char *cli_cluster_text(const cli_args *args);
 
 #endif

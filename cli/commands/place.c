@@ -448,6 +448,7 @@ static const cli_option trace_options[] = {
     CLUSTER,
     BUDGET_AND_VERBOSE,
     PLACER,
+    STRICT_WHEN(""),
     FLAG("calibrate", 0, calibrate, "measure into the file of --costs first"),
     TEXT("costs", 0, "FILE", costs, NULL,
          "measured costs (without it the graph is measured first)"),

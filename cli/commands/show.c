@@ -21,6 +21,10 @@ static int fail_usage(const char *what, const char *says) {
 
 static int show_ops(const cli_args *args) {
   size_t count = weir_tools_op_count();
+  if (args->devices) {
+    (void)weir_tools_op_devices(args->json, cli_out, NULL);
+    return 0;
+  }
   if (args->json) cli_print("[");
   for (size_t i = 0; i < count; i++) {
     if (!args->json) {
@@ -254,6 +258,8 @@ static const cli_option options[] = {
     GRAPH_OPTIONS,
     NAMED("after", "PASS", after, weir_tools_pass,
           "show the graph after this pass"),
+    FLAG("devices", 0, devices,
+         "of ops: the kinds of devices that have kernels for each"),
     DATA_ROOT,
     JSON,
     FULL,
@@ -263,6 +269,7 @@ static const cli_option options[] = {
 
 static const cli_effect effects[] = {
     {.option = "after", .of = "graph"},
+    {.option = "devices", .of = "ops"},
     {.option = "data-root", .of = "data"},
     {.option = "full", .of = "tensor"},
     {.option = "param", .of = "graph|data"},
@@ -284,9 +291,11 @@ const cli_command cli_command_show = {
         "are after a pass; data reads\nthe data sets and prints columns, "
         "examples, batches and first rows; tensor prints a\ntensor file; "
         "passes, sources, formats, placers and objectives list the values of"
-        "\noptions and keys.",
+        "\noptions and keys. ops --devices shows the kernels of each op: on "
+        "CPUs, on GPUs.",
     .examples =
         "  weir show op conv2d\n"
+        "  weir show ops --devices\n"
         "  weir show op nn.conv\n"
         "  weir show graph graphs/lenet.weir.yaml --after fuse\n"
         "  weir show data graphs/lenet.weir.yaml train\n"

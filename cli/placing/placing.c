@@ -76,9 +76,13 @@ void cli_plan_text_free(weir_plan_text *text) {
 static const char *placing_option(const cli_args *a) {
   const struct {
     const char *name, *value;
-  } placing[] = {{"placer", a->placer}, {"objective", a->objective},
-                 {"budget", a->budget}, {"costs", a->costs},
-                 {"plan", a->plan},     {"save-plan", a->save_plan}};
+  } placing[] = {{"placer", a->placer},
+                 {"objective", a->objective},
+                 {"budget", a->budget},
+                 {"costs", a->costs},
+                 {"plan", a->plan},
+                 {"save-plan", a->save_plan},
+                 {"strict-placement", a->strict_placement ? "" : NULL}};
   for (size_t i = 0; i < sizeof placing / sizeof *placing; i++)
     if (placing[i].value != NULL) return placing[i].name;
   return NULL;
@@ -89,6 +93,14 @@ static weir_status check_alone(const cli_args *a, weir_error *err) {
   if (name == NULL) return WEIR_OK;
   return cli_error(err, "W0002",
                    "--%s needs --in-process, --cluster or --local", name);
+}
+
+/* The cluster of this process; NULL: it is of tasks, or there is none. Of
+ * --cluster auto no task is known by now, so this process is all. */
+static const char *own_cluster(const cli_args *a) {
+  if (a->in_process != NULL || cli_cluster_text(a) != NULL)
+    return a->in_process;
+  return a->tasks;
 }
 
 static void show_plan(const weir_plan *plan) {
@@ -117,13 +129,13 @@ static weir_status make_plan(cli_job *job, const cli_args *a,
   weir_feed *feeds = cli_tensors_feeds(inputs);
   if (feeds == NULL) return cli_no_memory(err);
   weir_status s = cli_placing_read(a, a->plan, &o, &text, err);
-  o.cluster = a->in_process != NULL ? a->in_process : cli_cluster_text(a);
+  o.cluster = own_cluster(a) != NULL ? own_cluster(a) : cli_cluster_text(a);
   o.inference = !want->training;
-  o.replica = want->replicas && a->in_process != NULL;
+  o.replica = want->replicas && own_cluster(a) != NULL;
   o.feeds = feeds;
   o.feed_count = inputs->count;
   o.open = a->plan == NULL;
-  o.present = a->in_process != NULL;
+  o.present = own_cluster(a) != NULL;
   if (!a->verbose) o.on_diag = on_missing;
   if (s == WEIR_OK)
     s = a->plan != NULL
@@ -138,7 +150,7 @@ static weir_status make_plan(cli_job *job, const cli_args *a,
 weir_status cli_placing_use(cli_job *job, const cli_args *a,
                             const cli_placing_want *want,
                             weir_session_opts *opts, weir_error *err) {
-  if (a->in_process == NULL && cli_cluster_text(a) == NULL)
+  if (own_cluster(a) == NULL && cli_cluster_text(a) == NULL)
     return check_alone(a, err);
   bool deal = want->deal && placing_option(a) == NULL;
   WEIR_TRY(cli_cluster_open(job, a, deal, opts, err));

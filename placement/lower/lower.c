@@ -254,6 +254,7 @@ weir_status weir_placement_create(const weir_allocator *alloc,
   p->unit_of = l.unit_of;
   p->unit_count = l.unit_count;
   p->assumed_kinds = l.options->assumed_kinds;
+  p->absent_kinds = l.options->absent_kinds;
   p->member_total = l.member_total;
   if (s == WEIR_OK)
     *out_placement = p;

@@ -70,7 +70,7 @@ typedef struct weir_placement {
   const weir_value_id *tensor_value; /* per tensor of the problem; NO_VALUE: a
                                         token of `after` */
   uint32_t unit_count, member_total;
-  uint32_t assumed_kinds; /* lower_options */
+  uint32_t assumed_kinds, absent_kinds; /* lower_options */
 } weir_placement;
 
 /* A node that asks for a device; it counts before the graph's own requests. */

@@ -9,47 +9,11 @@
  * that a few of them still fit in 64 bits. */
 #include "placement/lower/lower_cost.h"
 
-#include "kernels/kernel.h"
-#include "kernels/registry.h"
 #include "placement/lower/cost_file_fit.h"
 #include "placement/lower/lower_internal.h"
+#include "placement/lower/lower_kernels.h"
 #include "placement/lower/lower_ring.h"
 #include "runtime/graph/control.h"
-
-/* A call with the shapes that are known; constants have their values. */
-typedef struct shape_call {
-  weir_call call;
-  weir_operand operands[64];
-} shape_call;
-
-static bool fill_operand(const weir_graph *g, weir_value_id id,
-                         weir_operand *out) {
-  if (!weir_graph_operand(g, id, out)) return false;
-  if (id != WEIR_NO_VALUE && g->values[id].known != NULL)
-    out->value = g->values[id].known->data;
-  return true;
-}
-
-/* false: a shape is not known. Of very many inputs the first are looked at. */
-static bool make_call(const weir_graph *g, weir_node_id id, shape_call *out) {
-  const weir_node *n = &g->nodes[id];
-  uint32_t ins = n->input_count < 48 ? n->input_count : 48;
-  uint32_t outs = n->output_count < 16 ? n->output_count : 16;
-  for (uint32_t i = 0; i < ins; i++)
-    if (!fill_operand(g, n->inputs[i], &out->operands[i])) return false;
-  for (uint32_t i = 0; i < outs; i++)
-    if (!fill_operand(g, n->first_output + i, &out->operands[ins + i]))
-      return false;
-  out->call = (weir_call){.op = n->op,
-                          .attrs = n->attrs,
-                          .in = out->operands,
-                          .out = out->operands + ins,
-                          .in_count = ins,
-                          .out_count = outs,
-                          .node = n->name,
-                          .seed = n->seed};
-  return true;
-}
 
 enum { kGuessedTurns = 10 }; /* of a while */
 
@@ -113,9 +77,9 @@ static bool takes_time(const weir_node *n) {
 static weir_status call_cost(const weir_graph *g, weir_node_id id,
                              weir_cost *cost, bool *given, weir_error *err) {
   const weir_node *n = &g->nodes[id];
-  shape_call c;
+  weir_lower_call c;
   *cost = (weir_cost){0};
-  if (!make_call(g, id, &c)) {
+  if (!weir_lower_call_make(g, id, &c)) {
     weir_status s = weir_fail(err, WEIR_W2008, &n->mark,
                               "a shape is unknown, so its cost is unknown");
     weir_error_set_node(err, n->name.data, n->name.size);
@@ -259,19 +223,4 @@ bool weir_place_takes_time(const weir_graph *g, weir_node_id id) {
   const weir_node *n = &g->nodes[id];
   return n->body_count > 0 || n->op->instr == WEIR_INSTR_COLLECTIVE ||
          takes_time(n);
-}
-
-bool weir_place_has_kernel(const weir_graph *g, weir_node_id id,
-                           weir_device_kind kind) {
-  const weir_node *n = &g->nodes[id];
-  shape_call c;
-  if (n->body_count > 0 && !weir_device_kinds[kind]->host) return false;
-  for (uint32_t k = 0; k < n->body_count; k++)
-    for (weir_node_id i = 0; i < n->bodies[k]->node_count; i++)
-      if (!weir_place_has_kernel(n->bodies[k], i, kind)) return false;
-  if (n->op->instr != WEIR_INSTR_KERNEL || (n->op->flags & WEIR_OP_VIEW) != 0)
-    return true;
-  if (weir_device_kinds[kind]->every_op) return true;
-  return make_call(g, id, &c) &&
-         weir_kernel_choose(g->registry, &c.call, kind, false, NULL, 0) != NULL;
 }

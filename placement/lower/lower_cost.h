@@ -16,10 +16,6 @@ weir_status weir_place_work_of(const weir_graph *graph,
 /* Whether |node| is work: no view, variable, input or assignment. */
 bool weir_place_takes_time(const weir_graph *graph, weir_node_id node);
 
-/* Whether some kernel for |node| exists on devices of |kind|. */
-bool weir_place_has_kernel(const weir_graph *graph, weir_node_id node,
-                           weir_device_kind kind);
-
 /* The costs of unit |unit|, per class of device, NO_KERNEL where the cluster
  * has none or it has no kernels; their source is noted. Errors: W2008, W6001.
  */

@@ -20,6 +20,7 @@
 #include "placement/lower/lower_carry.h"
 #include "placement/lower/lower_cost.h"
 #include "placement/lower/lower_internal.h"
+#include "placement/lower/lower_kernels.h"
 #include "placement/lower/lower_memory.h"
 #include "placement/lower/lower_rules_read.h"
 #include "placement/lower/lower_together.h"
@@ -126,6 +127,21 @@ static weir_status no_kernel(weir_lowering *l, const weir_unit *u) {
   return s;
 }
 
+/* Adds the reason why the unit has no kernel on |name|'s kind of device, where
+ * the cluster has that kind, to the message of |s|. */
+static weir_status say_why(weir_lowering *l, const weir_unit *u,
+                           const weir_device_name *name, weir_status s) {
+  char why[WEIR_LOWER_WHY_BYTES];
+  if (name->type == WEIR_DEVICE_ANY || ((u->lacks >> name->type) & 1) == 0 ||
+      ((l->options->absent_kinds >> name->type) & 1) != 0)
+    return s;
+  weir_lower_why(l->graph, l->members + u->first_member, u->member_count,
+                 name->type, why);
+  size_t used = strlen(l->err->message);
+  snprintf(l->err->message + used, sizeof l->err->message - used, ": %s", why);
+  return s;
+}
+
 static weir_status no_such_device(weir_lowering *l, const weir_unit *u,
                                   const weir_device_name *name,
                                   const weir_mark *rule_mark) {
@@ -138,7 +154,7 @@ static weir_status no_such_device(weir_lowering *l, const weir_unit *u,
                 weir_device_name_print(name, text, sizeof text), n->op->name);
   hint_devices(l);
   weir_error_set_node(l->err, n->name.data, n->name.size);
-  return s;
+  return say_why(l, u, name, s);
 }
 
 /* A request was dropped. A rule gets one warning, for its first unit: it may
@@ -249,7 +265,7 @@ static weir_status no_preferred(weir_lowering *l, const weir_unit *u,
                       "%.*s prefers %s, but no such device has a kernel for %s",
                       WEIR_SV(n->name), text, n->op->name);
   weir_error_set_node(l->err, n->name.data, n->name.size);
-  return s;
+  return u->with_readers ? s : say_why(l, u, name, s);
 }
 
 /* A preference is not met. A rule gets one warning, for its first unit. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 
-#include "placement/lower/lower_lacks.h"
+#include "placement/lower/lower_kernels.h"
 #include "placement/lower/lower_rules_read.h"
 #include "placement/replica/replica_dump.h"
 #include "placement/report/dump_figures.h"
@@ -154,10 +154,12 @@ static bool write_retimed(const weir_place_view *v, const weir_writer *out) {
 
 enum { OPS_SHOWN = 5 };
 
-/* "495 of 498 units that take time have no GPU kernel: conv2d 12, ..." */
+/* "495 of 498 units that take time have no GPU kernel: conv2d 12, ...", and the
+ * reason of the first unit of each of these ops. */
 static bool write_lack(const weir_placement *p, weir_device_kind kind,
                        const weir_writer *out) {
   weir_lower_lack l;
+  char why[WEIR_LOWER_WHY_BYTES];
   weir_lower_lack_count(p, kind, &l);
   bool ok = weir_place_print(
       out, "%u of %u units that take time have no %s kernel:", l.units, l.of,
@@ -167,7 +169,18 @@ static bool write_lack(const weir_placement *p, weir_device_kind kind,
                           l.by_op[i].units);
   if (ok && l.ops > OPS_SHOWN)
     ok = weir_place_print(out, " and %u more ops", l.ops - OPS_SHOWN);
-  return ok && weir_place_print(out, "\n");
+  ok = ok && weir_place_print(out, "\n");
+  for (uint32_t i = 0; i < l.ops && i < OPS_SHOWN && ok; i++)
+    ok = weir_place_print(out, "  %s\n",
+                          weir_lower_lack_why(p, l.by_op[i].first, kind, why));
+  return ok;
+}
+
+/* Nothing is on devices that are not there. */
+static bool write_absent(weir_device_kind kind, const weir_writer *out) {
+  const char *spelling = weir_device_kinds[kind]->spelling;
+  return weir_place_print(
+      out, "this process has no %s: the cluster's do nothing\n", spelling);
 }
 
 /* Lines near the top; none where every kind has kernels for all units. */
@@ -181,7 +194,9 @@ static bool write_fallbacks(const weir_place_view *v, const weir_writer *out) {
       ok = weir_place_print(out,
                             "%s kernels are assumed: this plan cannot be run\n",
                             weir_device_kinds[k]->spelling);
-    if (ok && ((lacks >> k) & 1) != 0)
+    if (ok && ((p->absent_kinds >> k) & 1) != 0)
+      ok = write_absent((weir_device_kind)k, out);
+    else if (ok && ((lacks >> k) & 1) != 0)
       ok = write_lack(p, (weir_device_kind)k, out);
   }
   return ok && (fallen == 0 ||

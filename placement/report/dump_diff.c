@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "placement/lower/lower_lacks.h"
+#include "placement/lower/lower_kernels.h"
 #include "placement/report/dump_internal.h"
 
 /* Two plans for the same nodes; their devices may be other ones, so devices are

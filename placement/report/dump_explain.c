@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "placement/lower/lower_kernels.h"
 #include "placement/report/dump_internal.h"
 #include "placement/report/dump_moves.h"
 
@@ -28,6 +29,19 @@ static bool write_rule(const weir_yaml *rule, uint32_t number,
   return ok && weir_place_print(out, "\n");
 }
 
+/* A line for each kind of the cluster's devices that the unit lacks. */
+static bool write_lacks(const weir_placement *p, uint32_t unit,
+                        const weir_writer *out) {
+  char why[WEIR_LOWER_WHY_BYTES];
+  bool ok = true;
+  for (int k = 0; k < WEIR_DEVICE_KINDS && ok; k++)
+    if (((p->units[unit].lacks >> k) & 1) != 0)
+      ok = weir_place_print(
+          out, "  no %s kernel: %s\n", weir_device_kinds[k]->spelling,
+          weir_lower_lack_why(p, unit, (weir_device_kind)k, why));
+  return ok;
+}
+
 static bool write_request(const weir_place_view *v, uint32_t node,
                           const weir_writer *out) {
   if (v->placement == NULL) return true;
@@ -51,6 +65,7 @@ static bool write_request(const weir_place_view *v, uint32_t node,
     ok = weir_place_print(out,
                           "  it falls back: a device that its rule prefers has "
                           "no kernel for it\n");
+  ok = ok && write_lacks(v->placement, node, out);
   if (ok && u->with_readers)
     ok = weir_place_print(out,
                           "  it takes no time, and is where what reads it can "

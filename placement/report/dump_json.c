@@ -4,7 +4,7 @@
  * equal plans are equal bytes, which goldens and hashes rely on. */
 #include "placement/report/dump_json.h"
 
-#include "placement/lower/lower_lacks.h"
+#include "placement/lower/lower_kernels.h"
 #include "placement/replica/replica_dump.h"
 #include "placement/report/dump_figures.h"
 #include "placement/report/dump_internal.h"
@@ -27,7 +27,9 @@ static void write_devices(weir_json_writer *w, const weir_place_view *v) {
   weir_json_array_end(w);
 }
 
-static void write_lack(weir_json_writer *w, const weir_lower_lack *l) {
+static void write_lack(weir_json_writer *w, const weir_placement *p,
+                       const weir_lower_lack *l) {
+  char why[WEIR_LOWER_WHY_BYTES];
   weir_json_object_begin(w, true);
   weir_json_key_text(w, "kind", weir_sv_from(weir_device_kinds[l->kind]->name));
   weir_json_key_int(w, "units", l->units);
@@ -36,6 +38,13 @@ static void write_lack(weir_json_writer *w, const weir_lower_lack *l) {
   weir_json_object_begin(w, true);
   for (uint32_t i = 0; i < l->ops; i++)
     weir_json_key_int(w, l->by_op[i].name, l->by_op[i].units);
+  weir_json_object_end(w);
+  weir_json_key(w, "reasons"); /* of each op's first unit */
+  weir_json_object_begin(w, false);
+  for (uint32_t i = 0; i < l->ops; i++)
+    weir_json_key_text(
+        w, l->by_op[i].name,
+        weir_sv_from(weir_lower_lack_why(p, l->by_op[i].first, l->kind, why)));
   weir_json_object_end(w);
   weir_json_object_end(w);
 }
@@ -66,7 +75,7 @@ static void write_fallbacks(weir_json_writer *w, const weir_place_view *v) {
     weir_lower_lack l;
     if (((lacks >> k) & 1) == 0) continue;
     weir_lower_lack_count(p, (weir_device_kind)k, &l);
-    write_lack(w, &l);
+    write_lack(w, p, &l);
   }
   weir_json_array_end(w);
   weir_json_object_end(w);

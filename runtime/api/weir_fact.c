@@ -65,11 +65,24 @@ static void cuda_gpus(char *text, size_t size) {
     snprintf(text, size, "%s", module.absent ? "not built" : err.message);
 }
 
+/* "340 for CPU, 120 for GPU" */
+static void count_kernels(char *text, size_t size) {
+  size_t used = 0, counts[WEIR_DEVICE_KINDS] = {0};
+  for (size_t i = 0; i < weir_builtin_kernel_count; i++)
+    counts[weir_builtin_kernels[i]->device]++;
+  for (int k = 0; k < WEIR_DEVICE_KINDS && used < size; k++) {
+    int n =
+        snprintf(text + used, size - used, "%s%zu for %s", k == 0 ? "" : ", ",
+                 counts[k], weir_device_kinds[k]->spelling);
+    used += n > 0 ? (size_t)n : size;
+  }
+}
+
 bool weir_fact(size_t i, const char **out_name, char *buffer,
                size_t buffer_size) {
   static const char *const names[] = {"version", "compiler", "language",
-                                      "ops",     "onednn",   "cores",
-                                      "cpu",     "cuda"};
+                                      "ops",     "kernels",  "onednn",
+                                      "cores",   "cpu",      "cuda"};
   if (i >= sizeof names / sizeof names[0] || out_name == NULL || buffer == NULL)
     return false;
   *out_name = names[i];
@@ -92,12 +105,15 @@ bool weir_fact(size_t i, const char **out_name, char *buffer,
                weir_registry_op_count(weir_builtin_registry()));
       break;
     case 4:
-      weir_onednn_version(buffer, buffer_size);
+      count_kernels(buffer, buffer_size);
       break;
     case 5:
-      snprintf(buffer, buffer_size, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+      weir_onednn_version(buffer, buffer_size);
       break;
     case 6:
+      snprintf(buffer, buffer_size, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+      break;
+    case 7:
       cpu_features(buffer, buffer_size);
       break;
     default:

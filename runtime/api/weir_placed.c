@@ -83,6 +83,7 @@ static weir_status make_placing(weir_placed *p, const weir_graph *graph,
   plan_call c;
   weir_status s = weir_plan_call_begin(&c, p->runtime, graph, opts, err);
   c.opts.present = p->tasks == NULL;
+  if (p->tasks != NULL) c.request.machine = NULL; /* theirs is not known */
   if (s == WEIR_OK) s = refuse_single(&c.opts, err);
   if (s == WEIR_OK)
     s = weir_plan_costs_find(p->runtime, &c.opts, &c.request, &c.costs, err);

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
+#include "runtime/api/cluster/plan_gpus.h"
 #include "runtime/api/weir_cluster_file.h"
 #include "runtime/api/weir_costs.h"
 #include "runtime/exec/compile/compile_needs.h"
-#include "runtime/exec/gpu/gpus.h"
 
 /* Plans: the caller's options as a request to placement/place.h. A public plan
  * is placement's own object. */
@@ -145,26 +145,6 @@ static weir_status check_budget(const weir_plan_opts *o,
                    placer->name);
 }
 
-/* weir_placing_options.absent. */
-static weir_status find_absent(void *self, const weir_cluster *cluster,
-                               uint32_t *out_kinds, weir_error *err) {
-  plan_call *c = self;
-  weir_error why = WEIR_ERROR_INIT;
-  uint32_t count;
-  *out_kinds = 0;
-  if (!c->opts.present || cluster->kind_count[WEIR_GPU] == 0) return WEIR_OK;
-  weir_status s = weir_gpus_count(c->runtime->env.gpus, &count, &why);
-  if (s == WEIR_OK) return WEIR_OK;
-  if (c->opts.strictness > 0) {
-    weir_error_copy(err, &why);
-    return s;
-  }
-  *out_kinds = UINT32_C(1) << WEIR_GPU;
-  weir_hint(&why, "what the cluster's GPUs would do, its CPUs do");
-  weir_diag_warn(&c->sink, &why);
-  return WEIR_OK;
-}
-
 static weir_place_strictness strictness_of(int32_t asked) {
   if (asked < 0) return WEIR_PLACE_SOFT;
   return asked == 0 ? WEIR_PLACE_WARN : WEIR_PLACE_STRICT;
@@ -196,7 +176,7 @@ weir_status weir_plan_call_begin(plan_call *c, weir_runtime *runtime,
                   .in_process = o->in_process,
                   .ask = weir_compile_needs,
                   .ask_self = &runtime->env,
-                  .absent = find_absent,
+                  .absent = weir_plan_gpus_absent,
                   .absent_self = c},
       .sink = &c->sink,
       .stop = o->on_progress != NULL ? stop : NULL,
@@ -211,6 +191,7 @@ weir_status weir_plan_call_begin(plan_call *c, weir_runtime *runtime,
   if (o->change_count > 0 && (o->changes == NULL || o->before == NULL))
     return weir_fail_null(err, "weir_plan_opts: changes or before");
   WEIR_TRY(weir_plan_cluster_read(c, runtime, err));
+  weir_plan_gpus_auto(c);
   WEIR_TRY(find_objective(o->objective, &r->options.objective, err));
   WEIR_TRY(find_assumed(o->assume_kernels, &r->options.assumed_kinds, err));
   if (o->placer != NULL)

@@ -17,6 +17,7 @@ typedef struct plan_call {
   weir_place_wish *wishes;
   weir_shape *shapes;
   weir_costs *costs;
+  char machine[32]; /* of request.machine */
   weir_diag_sink sink;
   const weir_clock *clock;
   int64_t begin_ns, asked_ns;

@@ -20,6 +20,9 @@ const char *weir_tools_op_summary(size_t i);
 int64_t weir_tools_op_find(const char *name);
 /* The manual of the i-th op as text, or as a JSON object. */
 bool weir_tools_op_write(size_t i, bool json, weir_write_fn write, void *self);
+/* All ops with the dtypes that kernels of each kind of device take, or the
+ * reason why an op needs none, and counts; as text, or as a JSON object. */
+bool weir_tools_op_devices(bool json, weir_write_fn write, void *self);
 
 /* The manual of a block of the library, as nn.conv or std/nn.conv; false: there
  * is no such block. */

@@ -112,13 +112,15 @@ typedef struct weir_plan_opts {
   bool replica;
   /* The plan is for this process to run: where its cluster has GPUs and this
    * process has none, nothing is put there, with the warning W6004, which is
-   * an error when |strictness| is 1. A session's own plans are always so. */
+   * an error when |strictness| is 1. More GPUs of a task than this process has
+   * are an error always. A session's own plans are always so. */
   bool present;
 } weir_plan_opts;
 
 /* Places the nodes of a step of |graph|'s training, or of its outputs. Blocks.
  * |opts| may be NULL. Errors: W0002, W0004, W2008, W3001-W3020, W3040, W3045,
- * W3047, W4001, W5005, W5009, W6001; with |calibrate| those of running. */
+ * W3047, W4001, W5005, W5009, W6001, W6004 (|present|); with |calibrate| those
+ * of running. */
 WEIR_API weir_status weir_plan_create(weir_runtime *runtime,
                                       const weir_graph *graph,
                                       const weir_plan_opts *opts,

@@ -110,16 +110,18 @@ class Clusters(Case):
         self.assertIn("\nunit cpu*2 ", both)
 
 
+# No GPU has a kernel for products of integers.
 RULED = """weir: 1
-inputs: {x: "f32[4, 8] = 1.0"}
+inputs: {x: "i32[4, 8] = 1"}
 nodes:
-  w: var([8, 8], init=1.0)
+  w: var([8, 8], dtype=i32, init=1)
   y: matmul(x, w)
   z: relu(y)
 outputs: [z]
 cluster: {worker: 1, gpu: 1}
 placement:
 """
+INTS = RULED.replace("relu(y)", "matmul(y, w)").split("cluster:")[0]
 PREFERS = '  - {match: "%s", prefer: [gpu, cpu]}\n'
 WARM = "warning[W3003]: no node matches"
 
@@ -128,7 +130,9 @@ class Fallbacks(Case):
     """Devices without kernels are said, everywhere."""
 
     def test_summary_json_and_page(self):
-        args = (TRAINED, "--cluster", "worker=1,gpu=1", "--budget", "0")
+        self.file("ints.weir.yaml", INTS)
+        args = ("ints.weir.yaml", "--cluster", "worker=1,gpu=1", "--budget",
+                "0")
         out = self.weir("place", *args).splitlines()
         line = next(i for i, text in enumerate(out)
                     if "have no GPU kernel: " in text)
@@ -136,7 +140,10 @@ class Fallbacks(Case):
         plan = self.plan(*args)
         lack, = plan["fallbacks"]["no_kernel"]
         self.assertEqual(lack["kind"], "gpu")
-        self.assertEqual(lack["units"], lack["of"])
+        self.assertEqual((lack["units"], lack["of"]), (2, 2))
+        why = "y: matmul of i32[4, 8] and i32[8, 8]: gpu.matmul: not for i32"
+        self.assertTrue(lack["reasons"]["matmul"].startswith(why))
+        self.assertTrue(out[line + 1].startswith("  " + why))
         self.assertEqual(sum(lack["ops"].values()), lack["units"])
         self.assertTrue(out[line].startswith(
             f"{lack['units']} of {lack['of']} units that take time"))
@@ -182,16 +189,16 @@ class Fallbacks(Case):
         self.assertIn("\n2 units fell back: no kernel on a device that the "
                       "rule prefers\n", out)
         self.assertEqual(self.err.count("warning[W3002]"), 2)
-        self.assertIn("z prefers /device:GPU, but no such device has a kernel",
-                      self.err)
+        self.assertIn("y prefers /device:GPU, but no such device has a kernel "
+                      "for matmul: y: matmul of i32[4, 8]", self.err)
         self.assertIn("w prefers /device:GPU, but nothing that reads it can",
                       self.err)
         plan = self.plan("g.weir.yaml")
         self.assertEqual(plan["fallbacks"]["preferred"], 2)
         self.assertEqual({n["name"] for n in plan["nodes"]
-                          if n.get("fallback")}, {"w", "z"})
+                          if n.get("fallback")}, {"w", "y"})
         self.assertIn("it falls back: ", self.weir(
-            "place", "g.weir.yaml", "--explain", "z"))
+            "place", "g.weir.yaml", "--explain", "y"))
         self.weir("place", "g.weir.yaml", "--strict-placement", code=4)
         self.assertIn("error[W3002]: w prefers /device:GPU", self.err)
         self.assertIn("= node: w", self.err)
@@ -201,8 +208,9 @@ class Fallbacks(Case):
         self.assertEqual(self.err, "")
 
     def test_what_if_nothing_uses_it(self):
-        out = self.weir("place", MLP, "--cluster", "worker=1", "--what-if",
-                        "add gpu:worker")
+        self.file("ints.weir.yaml", INTS)
+        out = self.weir("place", "ints.weir.yaml", "--cluster", "worker=1",
+                        "--what-if", "add gpu:worker")
         self.assertIn("nothing can use a GPU: no unit has a GPU kernel\n", out)
         out = self.weir("place", MLP, "--cluster", "worker=1", "--what-if",
                         "add gpu:worker", "--assume-kernels", "gpu")

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "placement/lower/lower_lacks.h"
+#include "placement/lower/lower_kernels.h"
 #include "placement/lower/lower_rules_read.h"
 #include "placement/place.h"
 #include "runtime/base/env_system.h"

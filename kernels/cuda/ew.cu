@@ -77,18 +77,89 @@ static __device__ __forceinline__ void unary(int32_t op, float *x,
 #undef WEIR_UNARY
 
 WEIR_BODY(unary_f32, weir_unary_args) {
+  const float *from = (const float *)args.x;
+  float *y = (float *)args.y;
   int64_t fours = args.fours != 0 ? args.n / 4 : 0;
   for (int64_t i = weir_body_first(); i < fours; i += weir_body_step()) {
-    weir_four<float> x = weir_four_load(args.x, 4 * i, false);
+    weir_four<float> x = weir_four_load(from, 4 * i, false);
     unary<4>(args.op, x.v, args.p);
-    weir_four_store(args.y, 4 * i, x);
+    weir_four_store(y, 4 * i, x);
   }
   for (int64_t i = 4 * fours + weir_body_first(); i < args.n;
        i += weir_body_step()) {
-    float x = args.x[i];
+    float x = from[i];
     unary<1>(args.op, &x, args.p);
-    args.y[i] = x;
+    y[i] = x;
   }
+}
+
+/* Of f64, those that need no polynomial; a switch in the loop costs less than
+ * doubles do. */
+static __device__ __forceinline__ double unary_wide(int32_t op, double a) {
+  switch (op) {
+    case WEIR_UNARY_neg:
+      return -a;
+    case WEIR_UNARY_abs:
+      return fabs(a);
+    case WEIR_UNARY_square:
+      return a * a;
+    case WEIR_UNARY_sign:
+      return a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : a == 0.0 ? 0.0 : a;
+    case WEIR_UNARY_relu:
+      return a <= 0.0 ? 0.0 : a;
+    case WEIR_UNARY_sqrt:
+      return sqrt(a);
+    case WEIR_UNARY_rsqrt:
+      return 1.0 / sqrt(a);
+    case WEIR_UNARY_floor:
+      return floor(a);
+    case WEIR_UNARY_ceil:
+      return ceil(a);
+    case WEIR_UNARY_round:
+      return rint(a);
+    default:
+      return 1.0 / a;
+  }
+}
+
+/* Of integers; arithmetic wraps. */
+template <class T, class U>
+static __device__ __forceinline__ T unary_whole(int32_t op, T a) {
+  switch (op) {
+    case WEIR_UNARY_neg:
+      return (T)(0 - (U)a);
+    case WEIR_UNARY_abs:
+      return a < 0 ? (T)(0 - (U)a) : a;
+    case WEIR_UNARY_square:
+      return (T)((U)a * (U)a);
+    case WEIR_UNARY_sign:
+      return (T)((a > 0) - (a < 0));
+    default:
+      return a > 0 ? a : 0;
+  }
+}
+
+template <class T, class U>
+static __device__ __forceinline__ void whole_all(const weir_unary_args &args) {
+  const T *x = (const T *)args.x;
+  T *y = (T *)args.y;
+  for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step())
+    y[i] = unary_whole<T, U>(args.op, x[i]);
+}
+
+WEIR_BODY(unary_i32, weir_unary_args) {
+  whole_all<int32_t, uint32_t>(args);
+}
+
+WEIR_BODY(unary_i64, weir_unary_args) {
+  whole_all<int64_t, uint64_t>(args);
+}
+
+WEIR_BODY(unary_f64, weir_unary_args) {
+  const double *x = (const double *)args.x;
+  double *y = (double *)args.y;
+  for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step())
+    y[i] = unary_wide(args.op, x[i]);
 }
 
 static __device__ __forceinline__ float binary(int32_t op, float a, float b,
@@ -115,6 +186,32 @@ static __device__ __forceinline__ float binary(int32_t op, float a, float b,
       return a > 0.0f ? b : 0.0f;
     default:
       return weir_el_power(a, b);
+  }
+}
+
+/* Powers of f64 have no body. */
+static __device__ __forceinline__ double binary(int32_t op, double a, double b,
+                                                bool *refused) {
+  (void)refused;
+  switch (op) {
+    case WEIR_BINARY_ADD:
+      return a + b;
+    case WEIR_BINARY_SUB:
+      return a - b;
+    case WEIR_BINARY_MUL:
+      return a * b;
+    case WEIR_BINARY_DIV:
+      return a / b;
+    case WEIR_BINARY_MIN:
+      return a < b || a != a ? a : b;
+    case WEIR_BINARY_MAX:
+      return a > b || a != a ? a : b;
+    case WEIR_BINARY_SIGMOID_GRAD:
+      return b * (a * (1.0 - a));
+    case WEIR_BINARY_TANH_GRAD:
+      return b * fma(-a, a, 1.0);
+    default:
+      return a > 0.0 ? b : 0.0;
   }
 }
 
@@ -161,6 +258,12 @@ static __device__ __forceinline__ int32_t binary(int32_t op, int32_t a,
 static __device__ __forceinline__ int64_t binary(int32_t op, int64_t a,
                                                  int64_t b, bool *refused) {
   return integers<int64_t, uint64_t>(op, a, b, refused);
+}
+
+/* A byte's division and powers fit an int, whose low bits they keep. */
+static __device__ __forceinline__ uint8_t binary(int32_t op, uint8_t a,
+                                                 uint8_t b, bool *refused) {
+  return (uint8_t)integers<int32_t, uint32_t>(op, a, b, refused);
 }
 
 /* The op's number is a constant in each branch, so that a branch has its own
@@ -241,6 +344,14 @@ WEIR_BODY(binary_i64, weir_binary_args) {
   binary_all<int64_t>(args);
 }
 
+WEIR_BODY(binary_f64, weir_binary_args) {
+  binary_all<double>(args);
+}
+
+WEIR_BODY(binary_u8, weir_binary_args) {
+  binary_all<uint8_t>(args);
+}
+
 WEIR_BODY(tell, weir_tell_args) {
   weir_body_fault *fault = &args.block->fault;
   if (weir_body_first() != 0 || fault->instr != 0) return;
@@ -308,6 +419,10 @@ WEIR_BODY(compare_i32, weir_binary_args) {
 
 WEIR_BODY(compare_i64, weir_binary_args) {
   compare_all<int64_t>(args);
+}
+
+WEIR_BODY(compare_f64, weir_binary_args) {
+  compare_all<double>(args);
 }
 
 WEIR_BODY(compare_u8, weir_binary_args) {

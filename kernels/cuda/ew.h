@@ -28,13 +28,15 @@ typedef enum weir_unary_op {
 } weir_unary_op;
 #undef WEIR_UNARY
 
+/* unary_f64: neg, abs, square, sign, relu, sqrt, rsqrt, reciprocal, floor, ceil
+ * and round; unary_i32 and unary_i64 the first five. */
 typedef struct weir_unary_args {
-  float *y;
-  const float *x;
+  void *y;
+  const void *x;
   int64_t n;
   float p[2];
   int32_t op;    /* weir_unary_op */
-  int32_t fours; /* both are 16-byte aligned */
+  int32_t fours; /* of f32: both are 16-byte aligned */
 } weir_unary_args;
 
 /* Of integers, sums and products wrap; a division by 0 and a negative power

@@ -29,6 +29,28 @@ static __device__ __forceinline__ void weir_four_store(
   *(weir_four<T> *)(y + at) = four;
 }
 
+/* Four elements of a row of |n| from |at| on; behind its end there is |pad|.
+ * |wide|: n is a multiple of 4, and the row aligned to 16 bytes. */
+template <class I>
+static __device__ __forceinline__ weir_four<float> weir_four_load_some(
+    const float *x, I at, I n, bool wide, float pad) {
+  if (wide) return weir_four_load(x, at, false);
+  weir_four<float> four;
+  for (int c = 0; c < 4; c++) four.v[c] = at + c < n ? x[at + c] : pad;
+  return four;
+}
+
+template <class I>
+static __device__ __forceinline__ void weir_four_store_some(
+    float *y, I at, I n, bool wide, const weir_four<float> &x) {
+  if (wide) {
+    weir_four_store(y, at, x);
+    return;
+  }
+  for (int c = 0; c < 4; c++)
+    if (at + c < n) y[at + c] = x.v[c];
+}
+
 /* Where the N operands of element |i| are. A division of 32 bits is many times
  * quicker than one of 64: |I| is the narrowest type that holds all. */
 template <int N, class I>

@@ -5,6 +5,7 @@
  * LeVeque (1979) do, in double and in order. */
 #include "kernels/cuda/norm.h"
 
+#include "kernels/cuda/fours.h"
 #include "kernels/cuda/team.h"
 
 /* A slice of a channel: its first element, and how many it has. */
@@ -186,6 +187,61 @@ WEIR_BODY(layer_norm_f32, weir_layer_norm_args) {
     layer_norm<weir_team<true>>(args, parts);
   else
     layer_norm<weir_team<false>>(args, parts);
+}
+
+/* A thread takes four neighbours at a time and keeps them. */
+template <class T>
+static __device__ __forceinline__ void layer_norm_kept(
+    const weir_layer_norm_args &args, float *parts) {
+  int32_t cols = (int32_t)args.cols, me = (int32_t)T::me();
+  bool wide = args.wide != 0;
+  for (int64_t r = T::first(); r < args.rows; r += T::step()) {
+    const float *x = args.x + r * args.cols;
+    weir_four<float> kept[WEIR_NORM_FOURS];
+    float sum = 0.0f, squares = 0.0f, n = (float)args.cols;
+    WEIR_BODY_UNROLL(WEIR_NORM_FOURS)
+    for (int j = 0; j < WEIR_NORM_FOURS; j++) {
+      int32_t at = 4 * (me + T::kSize * j);
+      if (at < cols) kept[j] = weir_four_load_some(x, at, cols, wide, 0.0f);
+    }
+    WEIR_BODY_UNROLL(WEIR_NORM_FOURS)
+    for (int j = 0; j < WEIR_NORM_FOURS; j++) {
+      if (4 * (me + T::kSize * j) >= cols) continue;
+      for (int c = 0; c < 4; c++) sum += kept[j].v[c];
+    }
+    float mean = T::sum(sum, parts) / n;
+    WEIR_BODY_UNROLL(WEIR_NORM_FOURS)
+    for (int j = 0; j < WEIR_NORM_FOURS; j++) {
+      int32_t left = cols - 4 * (me + T::kSize * j);
+      for (int c = 0; c < 4; c++) {
+        if (c >= left) continue;
+        kept[j].v[c] -= mean;
+        squares = fmaf(kept[j].v[c], kept[j].v[c], squares);
+      }
+    }
+    float variance = T::sum(squares, parts) / n;
+    float factor = 1.0f / sqrtf(variance + args.epsilon);
+    WEIR_BODY_UNROLL(WEIR_NORM_FOURS)
+    for (int j = 0; j < WEIR_NORM_FOURS; j++) {
+      int32_t at = 4 * (me + T::kSize * j);
+      if (at >= cols) continue;
+      weir_four<float> scale =
+          weir_four_load_some(args.scale, at, cols, wide, 0.0f);
+      weir_four<float> bias =
+          weir_four_load_some(args.bias, at, cols, wide, 0.0f);
+      for (int c = 0; c < 4; c++)
+        kept[j].v[c] = fmaf(kept[j].v[c] * factor, scale.v[c], bias.v[c]);
+      weir_four_store_some(args.y + r * args.cols, at, cols, wide, kept[j]);
+    }
+  }
+}
+
+WEIR_BODY_DENSE(layer_norm_kept_f32, weir_layer_norm_args, 3) {
+  __shared__ float parts[WEIR_TEAM_PARTS];
+  if (args.cols > WEIR_NORM_WIDE)
+    layer_norm_kept<weir_team<true>>(args, parts);
+  else
+    layer_norm_kept<weir_team<false>>(args, parts);
 }
 
 /* With g = dy scale: dx = (g - mean(g) - z mean(g z)) r. */

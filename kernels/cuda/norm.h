@@ -28,17 +28,25 @@ typedef struct weir_channels_args {
   float epsilon;
 } weir_channels_args;
 
-/* Rows longer than this are a block's, others a warp's. */
-enum { WEIR_NORM_WIDE = 1024 };
+/* Rows longer than this are a block's, others a warp's; of rows to be kept a
+ * thread keeps so many fours. */
+enum {
+  WEIR_NORM_WIDE = 1024,
+  WEIR_NORM_FOURS = 8,
+  WEIR_NORM_KEPT = 4 * WEIR_NORM_FOURS * WEIR_BODY_THREADS
+};
 
 /* layer_norm_f32: y of rows of x, times scale, and bias added, which are as
- * long as a row. layer_norm_grad_f32: y, the gradient of x, of x, scale and dy.
+ * long as a row. layer_norm_kept_f32: the same of rows of at most
+ * WEIR_NORM_KEPT, each read once. layer_norm_grad_f32: y, the gradient of x, of x, scale and dy.
  * y may be x, and dy. */
 typedef struct weir_layer_norm_args {
   float *y;
   const float *x, *scale, *bias, *dy;
   int64_t rows, cols;
   float epsilon;
+  int32_t wide; /* of layer_norm_kept_f32: |cols| is a multiple of 4, and x, y,
+                   scale and bias are aligned to 16 bytes */
 } weir_layer_norm_args;
 
 #endif

@@ -46,29 +46,6 @@ static __device__ __forceinline__ float join_lanes_of(float x, int32_t lanes,
   return all;
 }
 
-/* Four elements from |at| on; behind the row's |n| there is the least one. */
-template <class I>
-static __device__ __forceinline__ weir_four<float> load_some(const float *x,
-                                                             I at, I n,
-                                                             bool wide) {
-  if (wide) return weir_four_load(x, at, false);
-  weir_four<float> four;
-  for (int c = 0; c < 4; c++) four.v[c] = at + c < n ? x[at + c] : least();
-  return four;
-}
-
-template <class I>
-static __device__ __forceinline__ void store_some(float *y, I at, I n,
-                                                  bool wide,
-                                                  const weir_four<float> &x) {
-  if (wide) {
-    weir_four_store(y, at, x);
-    return;
-  }
-  for (int c = 0; c < 4; c++)
-    if (at + c < n) y[at + c] = x.v[c];
-}
-
 /* All threads of a block take as many turns, those without a row too: the
  * joins are a warp's or a block's. */
 template <int FOURS>
@@ -87,7 +64,7 @@ static __device__ __forceinline__ void softmax_kept(
     WEIR_BODY_UNROLL(FOURS)
     for (int j = 0; j < FOURS; j++) {
       int32_t at = 4 * (lane + lanes * j);
-      if (at < n) kept[j] = load_some(x, at, n, wide);
+      if (at < n) kept[j] = weir_four_load_some(x, at, n, wide, least());
     }
     WEIR_BODY_UNROLL(FOURS)
     for (int j = 0; j < FOURS; j++) {
@@ -112,7 +89,7 @@ static __device__ __forceinline__ void softmax_kept(
       if (at >= n) continue;
       for (int c = 0; c < 4; c++)
         kept[j].v[c] = log ? kept[j].v[c] - end : kept[j].v[c] * end;
-      store_some(args.y + r * args.cols, at, n, wide, kept[j]);
+      weir_four_store_some(args.y + r * args.cols, at, n, wide, kept[j]);
     }
   }
 }
@@ -153,11 +130,12 @@ static __device__ __forceinline__ powers powers_of_row(const float *x,
   int64_t at = 4 * (int64_t)threadIdx.x;
   for (; at + 3 * T + 3 < n; at += 4 * T) {
     weir_four<float> four[4];
-    for (int j = 0; j < 4; j++) four[j] = load_some(x, at + j * T, n, wide);
+    for (int j = 0; j < 4; j++)
+      four[j] = weir_four_load_some(x, at + j * T, n, wide, least());
     add_powers<4>(&p, four);
   }
   for (; at < n; at += T) {
-    weir_four<float> four = load_some(x, at, n, wide);
+    weir_four<float> four = weir_four_load_some(x, at, n, wide, least());
     add_powers<1>(&p, &four);
   }
   return p;
@@ -177,12 +155,12 @@ WEIR_BODY(softmax_long, weir_softmax_args) {
     float end = args.log != 0 ? weir_el_log(sum) : 1.0f / sum;
     WEIR_BODY_UNROLL(2)
     for (int64_t at = 4 * (int64_t)threadIdx.x; at < n; at += T) {
-      weir_four<float> four = load_some(x, at, n, wide);
+      weir_four<float> four = weir_four_load_some(x, at, n, wide, least());
       for (int c = 0; c < 4; c++) {
         float d = four.v[c] - most;
         four.v[c] = args.log != 0 ? d - end : weir_el_exp(d) * end;
       }
-      store_some(args.y + r * n, at, n, wide, four);
+      weir_four_store_some(args.y + r * n, at, n, wide, four);
     }
   }
 }

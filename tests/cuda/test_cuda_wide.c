@@ -137,17 +137,23 @@ static void normalises_wide_rows(void **state) {
   fill_values(x, kAll, 6);
   fill_values(z, kCols, 7);
   fill_values(dy, kAll, 8);
-  for (int grad = 0; grad < 2; grad++) {
-    weir_layer_norm_args a = {.rows = kRows, .cols = kCols, .epsilon = 1e-5f};
+  for (int k = 0; k < 4; k++) { /* the last one reads by fours */
+    static const char *const kBodies[] = {
+        "layer_norm_grad_f32", "layer_norm_f32", "layer_norm_kept_f32",
+        "layer_norm_kept_f32"};
+    static float before[kAll];
+    weir_layer_norm_args a = {
+        .rows = kRows, .cols = kCols, .epsilon = 1e-5f, .wide = k == 3};
     a.x = cuda_bench_in(&b, x, sizeof x);
     a.scale = cuda_bench_in(&b, z, kCols * sizeof(float));
     a.bias = a.dy = cuda_bench_in(&b, dy, sizeof dy);
     a.y = cuda_bench_out(&b, sizeof got);
-    cuda_bench_run(&b, grad ? "layer_norm_grad_f32" : "layer_norm_f32", 2, &a,
-                   sizeof a);
+    cuda_bench_run(&b, kBodies[k], 2, &a, sizeof a);
+    memcpy(before, got, sizeof got);
     cuda_bench_take(&b, got, sizeof got);
-    for (int r = 0; r < kRows; r++) want_norm(r, grad != 0);
-    check_near(kAll, 1e-5, "layer_norm");
+    if (k == 3) assert_memory_equal(got, before, sizeof got);
+    for (int r = 0; r < kRows; r++) want_norm(r, k == 0);
+    check_near(kAll, 1e-5, kBodies[k]);
   }
   cuda_bench_close(&b);
 }

@@ -49,12 +49,15 @@ static int32_t op_of(const weir_call *call) {
 
 static weir_gpu_body arithmetic_body(weir_dtype dtype) {
   return dtype == WEIR_F32   ? WEIR_GPU_binary_f32
+         : dtype == WEIR_F64 ? WEIR_GPU_binary_f64
          : dtype == WEIR_I32 ? WEIR_GPU_binary_i32
-                             : WEIR_GPU_binary_i64;
+         : dtype == WEIR_I64 ? WEIR_GPU_binary_i64
+                             : WEIR_GPU_binary_u8;
 }
 
 static weir_gpu_body compare_body(weir_dtype dtype) {
   return dtype == WEIR_F32   ? WEIR_GPU_compare_f32
+         : dtype == WEIR_F64 ? WEIR_GPU_compare_f64
          : dtype == WEIR_I32 ? WEIR_GPU_compare_i32
          : dtype == WEIR_I64 ? WEIR_GPU_compare_i64
                              : WEIR_GPU_compare_u8;
@@ -171,28 +174,26 @@ static weir_status fault(const void *state, const weir_body_fault *fault,
       .prepare = prepares,                              \
       .run = run,                                       \
       .fault = fault}
-#define NUMBERS ((unsigned)(WEIR_F32 | WEIR_I32 | WEIR_I64))
-#define ALL (NUMBERS | (unsigned)(WEIR_U8 | WEIR_BOOL))
 #define ARITHMETIC(op_name, dtypes) \
   KERNEL(op_name, dtypes, true, prepare_arithmetic)
 #define COMPARE(op_name, dtypes) KERNEL(op_name, dtypes, false, prepare_compare)
 
-ARITHMETIC(add, NUMBERS);
-ARITHMETIC(sub, NUMBERS);
-ARITHMETIC(mul, NUMBERS);
-ARITHMETIC(div, NUMBERS);
-ARITHMETIC(min, NUMBERS);
-ARITHMETIC(max, NUMBERS);
-ARITHMETIC(pow, NUMBERS);
-ARITHMETIC(sigmoid_grad, WEIR_F32);
-ARITHMETIC(tanh_grad, WEIR_F32);
-ARITHMETIC(relu_grad, WEIR_F32);
-COMPARE(equal, ALL);
-COMPARE(not_equal, ALL);
-COMPARE(less, ALL);
-COMPARE(less_equal, ALL);
-COMPARE(greater, ALL);
-COMPARE(greater_equal, ALL);
+ARITHMETIC(add, WEIR_NUMBERS);
+ARITHMETIC(sub, WEIR_NUMBERS);
+ARITHMETIC(mul, WEIR_NUMBERS);
+ARITHMETIC(div, WEIR_NUMBERS);
+ARITHMETIC(min, WEIR_NUMBERS);
+ARITHMETIC(max, WEIR_NUMBERS);
+ARITHMETIC(pow, WEIR_NUMBERS & ~(unsigned)WEIR_F64);
+ARITHMETIC(sigmoid_grad, WEIR_FLOATS);
+ARITHMETIC(tanh_grad, WEIR_FLOATS);
+ARITHMETIC(relu_grad, WEIR_FLOATS);
+COMPARE(equal, WEIR_ALL_TYPES);
+COMPARE(not_equal, WEIR_ALL_TYPES);
+COMPARE(less, WEIR_ALL_TYPES);
+COMPARE(less_equal, WEIR_ALL_TYPES);
+COMPARE(greater, WEIR_ALL_TYPES);
+COMPARE(greater_equal, WEIR_ALL_TYPES);
 COMPARE(logical_and, WEIR_BOOL);
 COMPARE(logical_or, WEIR_BOOL);
 COMPARE(logical_xor, WEIR_BOOL);

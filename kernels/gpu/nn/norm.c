@@ -2,6 +2,7 @@
 /* Normalisation over channels, dimension 1, and over rows. */
 #include "kernels/gpu/nn/channels.h"
 #include "kernels/gpu/nn/window.h"
+#include "kernels/gpu/space.h"
 
 /* ---- Channels */
 
@@ -97,7 +98,14 @@ static weir_status run_layer(const weir_args *args) {
   a.scale = args->io[1];
   a.bias = args->io[2];
   a.y = args->io[3];
-  return run_rows(args, WEIR_GPU_layer_norm_f32, &a);
+  a.wide = a.cols % 4 == 0 && weir_gpu_four_aligned(a.x, sizeof *a.x) &&
+           weir_gpu_four_aligned(a.y, sizeof *a.x) &&
+           weir_gpu_four_aligned(a.scale, sizeof *a.x) &&
+           weir_gpu_four_aligned(a.bias, sizeof *a.x);
+  return run_rows(args,
+                  a.cols > WEIR_NORM_KEPT ? WEIR_GPU_layer_norm_f32
+                                          : WEIR_GPU_layer_norm_kept_f32,
+                  &a);
 }
 
 /* Inputs are x, scale, dy. */

@@ -90,7 +90,7 @@
 /* The forms of a cluster's text. */
 #define CLUSTERS                                                         \
   "ps=1,worker=2,gpu=1, FILE.yaml, graph (its `cluster:`) or auto (one " \
-  "worker)"
+  "worker with this machine's devices)"
 #define CLUSTER                                       \
   TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER", \
        "the devices: " CLUSTERS "; by default graph, else auto")
@@ -106,7 +106,8 @@
   TEXT("cluster", 0, "SPEC", tasks, NULL,                                      \
        "run on tasks (weir task) at their addresses: FILE.yaml, graph (its "   \
        "`cluster:`), tf-config (TF_CONFIG of the environment), dmlc (train "   \
-       "alone: DMLC_* of ps-lite) or auto (which of the two is there)"),       \
+       "alone: DMLC_* of ps-lite) or auto (which of the two is there, "        \
+       "else this machine)"),                                                  \
       TEXT("local", 0, "SPEC", local, NULL,                                    \
            "start a process for each task, ps=1,worker=2, and run on them"),   \
       TEXT("job", 0, "NAME", job, NULL,                                        \

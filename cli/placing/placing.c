@@ -103,6 +103,23 @@ static const char *own_cluster(const cli_args *a) {
   return a->tasks;
 }
 
+/* Options of tasks, where --cluster auto found none. */
+static void tell_no_tasks(const cli_args *a) {
+  const struct {
+    const char *name;
+    bool given;
+  } of_tasks[] = {{"share", a->share != NULL},
+                  {"heartbeat", a->heartbeat_ns != 0},
+                  {"start-timeout", a->start_ns != 0},
+                  {"step-timeout", a->step_ns != 0},
+                  {"insecure", a->insecure && a->serve == NULL}};
+  if (a->tasks == NULL || cli_cluster_text(a) != NULL) return;
+  for (size_t i = 0; i < sizeof of_tasks / sizeof *of_tasks; i++)
+    if (of_tasks[i].given)
+      cli_note("warning: --%s has no effect: --cluster auto is this machine\n",
+               of_tasks[i].name);
+}
+
 static void show_plan(const weir_plan *plan) {
   weir_error ignored = WEIR_ERROR_INIT;
   /* That it cannot be shown is no reason not to run. */
@@ -152,6 +169,7 @@ weir_status cli_placing_use(cli_job *job, const cli_args *a,
                             weir_session_opts *opts, weir_error *err) {
   if (own_cluster(a) == NULL && cli_cluster_text(a) == NULL)
     return check_alone(a, err);
+  tell_no_tasks(a);
   bool deal = want->deal && placing_option(a) == NULL;
   WEIR_TRY(cli_cluster_open(job, a, deal, opts, err));
   if (job->dealt != NULL) return WEIR_OK;

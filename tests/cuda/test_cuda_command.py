@@ -127,6 +127,9 @@ class NoGpu(Case):
                          ["/job:worker/task:0/device:CPU:0"])
         self.weir("bare", "run", "g.yaml", "--cluster", "auto")
         self.assertNotIn("warning", self.err)
+        self.weir("bare", "run", "g.yaml", "--cluster", "auto", "--share", "s")
+        self.assertIn("warning: --share has no effect: --cluster auto is this "
+                      "machine\n", self.err)
 
 
 class TwoGpus(Case):

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/exec/gpu/gpus.h"
+#include "runtime/graph/train/train_spec.h"
 
 /* Whether "auto" decides the cluster of the request. A mesh without devices has
  * CPUs, and what is to be timed is on CPUs, as no GPU's kernels are timed. */
@@ -45,6 +46,18 @@ static weir_status check_numbers(const weir_cluster *cluster, uint32_t count,
   return WEIR_OK;
 }
 
+/* Whether the graph is trained by replicas between graphs. */
+static bool is_between(const weir_graph *graph) {
+  weir_error ignored = WEIR_ERROR_INIT;
+  weir_train_spec *spec = NULL;
+  if (graph == NULL ||
+      weir_train_spec_read(graph, NULL, &spec, &ignored) != WEIR_OK)
+    return false;
+  bool between = spec->shared.between;
+  weir_train_spec_release(spec);
+  return between;
+}
+
 weir_status weir_plan_gpus_absent(void *self, const weir_cluster *cluster,
                                   uint32_t *out_kinds, weir_error *err) {
   plan_call *c = self;
@@ -53,8 +66,11 @@ weir_status weir_plan_gpus_absent(void *self, const weir_cluster *cluster,
   *out_kinds = 0;
   if (!c->opts.present || cluster->kind_count[WEIR_GPU] == 0) return WEIR_OK;
   weir_status s = weir_gpus_count(c->runtime->env.gpus, &count, &why);
+  if (s == WEIR_OK && c->opts.replica && is_between(c->request.graph))
+    s = weir_fail(&why, WEIR_W6004, NULL,
+                  "replicas on threads of one process compute on CPUs");
   if (s == WEIR_OK) return check_numbers(cluster, count, err);
-  if (c->opts.strictness > 0) {
+  if (c->opts.strictness > 0 || c->request.replay) {
     weir_error_copy(err, &why);
     return s;
   }

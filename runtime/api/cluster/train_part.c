@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "runtime/api/cluster/part_find.h"
+#include "runtime/api/cluster/part_gpus.h"
+#include "runtime/api/cluster/worker_placing.h"
 #include "runtime/train/ps/server_generation.h"
 
 static void tell(void *self, const char *text) {
@@ -139,6 +141,7 @@ static weir_status make_worker(weir_train_part *p, const weir_train_opts *o,
                                      .log = tell,
                                      .log_self = p};
   weir_ps_replica *made = NULL;
+  WEIR_TRY(weir_part_gpus(p, &options.session, err));
   WEIR_TRY(weir_ps_replica_create(&p->env, &options, &made, err));
   pthread_mutex_lock(&p->lock);
   p->replica = made;
@@ -305,6 +308,7 @@ void weir_train_part_release(weir_train_part *part) {
   weir_ps_serve_release(part->serve);
   weir_ps_replica_release(part->replica);
   weir_part_meet_end(&part->meet);
+  weir_worker_placing_release(part->placing);
   weir_ps_job_release(part->job);
   weir_train_spec_release(part->spec);
   weir_task_list_release(&part->list);

@@ -40,6 +40,7 @@ struct weir_train_part {
   /* While it runs: */
   weir_train_spec *spec;
   weir_ps_job *job;
+  struct weir_placing *placing; /* of a worker with GPUs; or NULL */
   weir_ps_serve *serve;
   weir_ps_replica *replica;
   pthread_t thread;

@@ -5,6 +5,7 @@
 
 // The next ones need the words above.
 #include "kernels/cuda/apply.cu"
+#include "kernels/cuda/cast.cu"
 #include "kernels/cuda/ew.cu"
 #include "kernels/cuda/index.cu"
 #include "kernels/cuda/move.cu"

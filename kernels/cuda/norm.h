@@ -38,8 +38,8 @@ enum {
 
 /* layer_norm_f32: y of rows of x, times scale, and bias added, which are as
  * long as a row. layer_norm_kept_f32: the same of rows of at most
- * WEIR_NORM_KEPT, each read once. layer_norm_grad_f32: y, the gradient of x, of x, scale and dy.
- * y may be x, and dy. */
+ * WEIR_NORM_KEPT, each read once. layer_norm_grad_f32: y, the gradient of x, of
+ * x, scale and dy. y may be x, and dy. */
 typedef struct weir_layer_norm_args {
   float *y;
   const float *x, *scale, *bias, *dy;

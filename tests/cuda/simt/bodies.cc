@@ -5,6 +5,7 @@
 
 // The next ones need the words above.
 #include "kernels/cuda/apply.cu"
+#include "kernels/cuda/cast.cu"
 #include "kernels/cuda/conv.cu"
 #include "kernels/cuda/ew.cu"
 #include "kernels/cuda/index.cu"
@@ -40,6 +41,4 @@ ALL_PLANTED
 
 #define WEIR_CUDA_BODY(file, name, args_type) \
   {"weir_body_" #name, sizeof(args_type), run_##name},
-extern "C" const simt_body simt_bodies[] = {
-#include "kernels/cuda/bodies.def"
-    ALL_PLANTED{nullptr, 0, nullptr}};
+extern "C" const simt_body simt_bodies[] = {ALL_PLANTED{nullptr, 0, nullptr}};

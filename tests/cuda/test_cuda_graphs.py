@@ -159,6 +159,24 @@ class Train(Data):
                         self.assertRegex(words, r"[1-9]\d* values?, \S+ \S+ "
                                          "from other tasks")
 
+    def test_workers_between_graphs(self):
+        """Parameter servers on CPUs, workers on GPUs."""
+        row = cases.TRAININGS[0]
+        t = cases.Trained(self.caller(), row, cases.TRAIN_WAYS["one"],
+                          (GRAPHS, self.work, self.data))
+        mode = ("--set", "train.mode=sync(aggregate=2)", "--local")
+        t.train("cpu", *mode, "ps=1,worker=2")
+        for name in ("gpu", "again"):
+            t.train(name, *mode, "ps=1,worker=2,gpu=1")
+        t.same("gpu", "again")
+        t.same("cpu", "gpu", row.near)
+        self.on_standin()  # GPUs compute: one that is lost ends the job
+        with self.assertRaises(cases.Failure) as e:
+            self.caller(STANDIN_LOSE_AT="300")(
+                "train", t.path, *t.common, "--steps", "6", *mode,
+                "ps=1,worker=2,gpu=1")
+        self.assertIn("W6004", str(e.exception))
+
     def test_resumed(self):
         for way in cases.TRAIN_WAYS.values():
             with tempfile.TemporaryDirectory(dir=self.work) as work:

@@ -41,4 +41,6 @@ ALL_PLANTED
 
 #define WEIR_CUDA_BODY(file, name, args_type) \
   {"weir_body_" #name, sizeof(args_type), run_##name},
-extern "C" const simt_body simt_bodies[] = {ALL_PLANTED{nullptr, 0, nullptr}};
+extern "C" const simt_body simt_bodies[] = {
+#include "kernels/cuda/bodies.def"
+    ALL_PLANTED{nullptr, 0, nullptr}};

@@ -18,6 +18,7 @@
 #include "kernels/cuda/norm.cu"
 #include "kernels/cuda/pool.cu"
 #include "kernels/cuda/random.cu"
+#include "kernels/cuda/tape.cu"
 #include "tests/cuda/simt/planted.cu"
 
 #define WEIR_CUDA_BODY(file, name, args_type)     \

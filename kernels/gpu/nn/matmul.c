@@ -6,37 +6,20 @@
  * one step from a matrix to the next, so the batch's dimensions are joined as
  * far as both operands go on by equal steps; for what is left there is a run of
  * the same plan for each of its elements. */
+#include "kernels/gpu/nn/matmul.h"
+
 #include <assert.h>
 
 #include "kernels/cpu/gemm/matmul_shape.h"
-#include "kernels/cuda/ew.h"
-#include "kernels/gpu/gpu.h"
 #include "kernels/registry.h"
-#include "runtime/device/gemm.h"
 
 enum {
   kAlign = 16, /* of an operand's first byte */
   kMostRuns = 4096
 };
 
-/* Batch dimensions, joined. */
-typedef struct batches {
-  int32_t rank;
-  int64_t dims[WEIR_MAX_RANK], a[WEIR_MAX_RANK], b[WEIR_MAX_RANK];
-} batches;
-
-typedef struct plan {
-  weir_device *device;
-  weir_gemm_plan *gemm; /* NULL: nothing is to be computed, or k is 0 */
-  size_t workspace_bytes;
-  size_t size, a_bytes, b_bytes, d_bytes;
-  batches outer;        /* of the runs */
-  int64_t runs, d_step; /* elements of D in a run */
-  weir_fill_args zeros; /* with k 0 */
-} plan;
-
-static void join_batches(const weir_gemm_shape *s, batches *out) {
-  *out = (batches){0};
+static void join_batches(const weir_gemm_shape *s, weir_gpu_batches *out) {
+  *out = (weir_gpu_batches){0};
   for (int32_t d = 0; d < s->batch_rank; d++) {
     int64_t dim = s->batch_dims[d];
     int32_t last = out->rank - 1;
@@ -61,7 +44,7 @@ static void describe(int64_t rows, int64_t columns, int64_t row, int64_t column,
 }
 
 /* Takes the last of |b| as the library's batch. */
-static void take_batch(const weir_gemm_shape *s, batches *b,
+static void take_batch(const weir_gemm_shape *s, weir_gpu_batches *b,
                        weir_gemm_desc *desc) {
   desc->batch = 1;
   if (b->rank == 0) return;
@@ -73,8 +56,8 @@ static void take_batch(const weir_gemm_shape *s, batches *b,
 }
 
 /* The promised alignment: runs begin at whole steps. */
-static uint32_t alignment(const weir_gemm_shape *s, const batches *outer,
-                          int64_t d_step) {
+static uint32_t alignment(const weir_gemm_shape *s,
+                          const weir_gpu_batches *outer, int64_t d_step) {
   int64_t size = (int64_t)weir_dtype_size(s->dtype);
   bool whole = outer->rank == 0 || d_step * size % kAlign == 0;
   for (int32_t d = 0; d < outer->rank; d++)
@@ -83,8 +66,8 @@ static uint32_t alignment(const weir_gemm_shape *s, const batches *outer,
   return whole ? kAlign : (uint32_t)size;
 }
 
-static weir_gemm_desc describe_call(const weir_call *call, batches *outer,
-                                    int64_t *d_step) {
+static weir_gemm_desc describe_call(const weir_call *call,
+                                    weir_gpu_batches *outer, int64_t *d_step) {
   weir_gemm_shape s;
   weir_matmul_shape(call, &s);
   weir_gemm_desc desc = {
@@ -103,14 +86,14 @@ static weir_gemm_desc describe_call(const weir_call *call, batches *outer,
   return desc;
 }
 
-static int64_t runs_of(const batches *outer) {
+static int64_t runs_of(const weir_gpu_batches *outer) {
   int64_t runs = 1;
   for (int32_t d = 0; d < outer->rank; d++) runs *= outer->dims[d];
   return runs;
 }
 
-static bool accepts(const weir_call *call, weir_why *why) {
-  batches outer;
+bool weir_gpu_matmul_accepts(const weir_call *call, weir_why *why) {
+  weir_gpu_batches outer;
   int64_t d_step;
   describe_call(call, &outer, &d_step);
   int64_t runs = runs_of(&outer);
@@ -119,11 +102,17 @@ static bool accepts(const weir_call *call, weir_why *why) {
                  (long long)runs, kMostRuns);
 }
 
+bool weir_gpu_matmul_has_terms(const weir_call *call) {
+  weir_gemm_shape s;
+  weir_matmul_shape(call, &s);
+  return s.k > 0;
+}
+
 static size_t bytes_of(const weir_operand *x) {
   return (size_t)x->elements * weir_dtype_size(x->dtype);
 }
 
-static weir_status plan_gemm(plan *p, const weir_gemm_desc *desc,
+static weir_status plan_gemm(weir_gpu_matmul *p, const weir_gemm_desc *desc,
                              weir_prepared *out, weir_error *err) {
   weir_device *d = out->device;
   out->algorithm = "the device's library";
@@ -140,32 +129,33 @@ static weir_status plan_gemm(plan *p, const weir_gemm_desc *desc,
   return WEIR_OK;
 }
 
-static weir_status prepare(const weir_call *call, weir_prepared *out,
-                           weir_error *err) {
-  plan *p = weir_arena_alloc(out->arena, sizeof *p);
-  if (p == NULL) return weir_fail_memory(err, sizeof *p);
+weir_status weir_gpu_matmul_plan(const weir_call *call,
+                                 weir_gemm_epilogue epilogue,
+                                 weir_gpu_matmul *mm, weir_prepared *out,
+                                 weir_error *err) {
   const weir_operand *y = &call->out[0];
-  *p = (plan){.size = weir_dtype_size(y->dtype),
-              .a_bytes = bytes_of(&call->in[0]),
-              .b_bytes = bytes_of(&call->in[1]),
-              .d_bytes = bytes_of(y)};
-  weir_gemm_desc desc = describe_call(call, &p->outer, &p->d_step);
-  p->runs = runs_of(&p->outer);
+  *mm = (weir_gpu_matmul){.size = weir_dtype_size(y->dtype),
+                          .a_bytes = bytes_of(&call->in[0]),
+                          .b_bytes = bytes_of(&call->in[1]),
+                          .d_bytes = bytes_of(y)};
+  weir_gemm_desc desc = describe_call(call, &mm->outer, &mm->d_step);
+  desc.epilogue = epilogue;
+  mm->bias_bytes = (size_t)desc.n * mm->size;
+  mm->runs = runs_of(&mm->outer);
   if (desc.k == 0)
-    p->zeros = (weir_fill_args){.n = y->elements, .size = (int32_t)p->size};
+    mm->zeros = (weir_fill_args){.n = y->elements, .size = (int32_t)mm->size};
   else if (y->elements > 0)
-    WEIR_TRY(plan_gemm(p, &desc, out, err));
-  out->state = p;
+    return plan_gemm(mm, &desc, out, err);
   return WEIR_OK;
 }
 
-static void release(void *state) {
-  plan *p = state;
-  if (p->gemm != NULL) p->device->vt->gemm->release(p->device, p->gemm);
+void weir_gpu_matmul_release(weir_gpu_matmul *mm) {
+  if (mm->gemm != NULL) mm->device->vt->gemm->release(mm->device, mm->gemm);
 }
 
 /* Elements before run |r| of a and b. */
-static void offsets(const batches *outer, int64_t r, int64_t *a, int64_t *b) {
+static void offsets(const weir_gpu_batches *outer, int64_t r, int64_t *a,
+                    int64_t *b) {
   *a = *b = 0;
   for (int32_t d = outer->rank - 1; d >= 0; d--) {
     int64_t here = r % outer->dims[d];
@@ -175,37 +165,60 @@ static void offsets(const batches *outer, int64_t r, int64_t *a, int64_t *b) {
   }
 }
 
-static weir_status run(const weir_args *args) {
-  const plan *p = args->state;
+weir_status weir_gpu_matmul_run(const weir_gpu_matmul *mm,
+                                const weir_args *args,
+                                const weir_gpu_matmul_io *io) {
   const weir_gpu_run *to = args->ctx->gpu;
-  weir_fill_args zeros = p->zeros;
-  zeros.y = args->io[2];
-  if (p->gemm == NULL)
+  weir_fill_args zeros = mm->zeros;
+  zeros.y = io->d;
+  if (mm->gemm == NULL)
     return weir_gpu_launch(args, WEIR_GPU_fill, weir_gpu_blocks(zeros.n),
                            &zeros, sizeof zeros);
-  const weir_device_buffer a = {args->io[0], NULL, p->a_bytes};
-  const weir_device_buffer b = {args->io[1], NULL, p->b_bytes};
-  const weir_device_buffer d = {args->io[2], NULL, p->d_bytes};
-  const weir_device_buffer scratch = {args->scratch, NULL, p->workspace_bytes};
+  const weir_device_buffer a = {io->a, NULL, mm->a_bytes};
+  const weir_device_buffer b = {io->b, NULL, mm->b_bytes};
+  const weir_device_buffer d = {io->d, NULL, mm->d_bytes};
+  const weir_device_buffer bias = {io->bias, NULL, mm->bias_bytes};
+  const weir_device_buffer scratch = {args->scratch, NULL, mm->workspace_bytes};
   weir_gemm_operands o = {.a = {&a, 0}, .b = {&b, 0}, .d = {&d, 0}};
-  if (p->workspace_bytes > 0) o.workspace.buffer = &scratch;
-  for (int64_t r = 0; r < p->runs; r++) {
+  if (io->bias != NULL) o.bias.buffer = &bias;
+  if (mm->workspace_bytes > 0) o.workspace.buffer = &scratch;
+  for (int64_t r = 0; r < mm->runs; r++) {
     int64_t a_at, b_at;
-    offsets(&p->outer, r, &a_at, &b_at);
-    o.a.offset = (size_t)a_at * p->size;
-    o.b.offset = (size_t)b_at * p->size;
-    o.d.offset = (size_t)(r * p->d_step) * p->size;
-    WEIR_TRY(
-        p->device->vt->gemm->run(p->device, p->gemm, to->queue, &o, args->err));
+    offsets(&mm->outer, r, &a_at, &b_at);
+    o.a.offset = (size_t)a_at * mm->size;
+    o.b.offset = (size_t)b_at * mm->size;
+    o.d.offset = (size_t)(r * mm->d_step) * mm->size;
+    WEIR_TRY(mm->device->vt->gemm->run(mm->device, mm->gemm, to->queue, &o,
+                                       args->err));
   }
   return WEIR_OK;
 }
 
-const weir_kernel_def weir_kernel_gpu_matmul = {.op = "matmul",
-                                                .name = "gpu.matmul",
-                                                .device = WEIR_GPU,
-                                                .types = WEIR_FLOATS,
-                                                .accepts = accepts,
-                                                .prepare = prepare,
-                                                .release = release,
-                                                .run = run};
+static weir_status prepare(const weir_call *call, weir_prepared *out,
+                           weir_error *err) {
+  weir_gpu_matmul *mm = weir_arena_alloc(out->arena, sizeof *mm);
+  if (mm == NULL) return weir_fail_memory(err, sizeof *mm);
+  WEIR_TRY(weir_gpu_matmul_plan(call, WEIR_GEMM_NONE, mm, out, err));
+  out->state = mm;
+  return WEIR_OK;
+}
+
+static weir_status run(const weir_args *args) {
+  const weir_gpu_matmul_io io = {
+      .a = args->io[0], .b = args->io[1], .d = args->io[2]};
+  return weir_gpu_matmul_run(args->state, args, &io);
+}
+
+static void release(void *state) {
+  weir_gpu_matmul_release(state);
+}
+
+const weir_kernel_def weir_kernel_gpu_matmul = {
+    .op = "matmul",
+    .name = "gpu.matmul",
+    .device = WEIR_GPU,
+    .types = WEIR_FLOATS,
+    .accepts = weir_gpu_matmul_accepts,
+    .prepare = prepare,
+    .release = release,
+    .run = run};

@@ -12,6 +12,7 @@
 #include "kernels/cuda/resize.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/series.h"
+#include "kernels/cuda/tape.h"
 #include "runtime/device/cuda/body.h"
 
 /* The list of the module's bodies, for its device. */

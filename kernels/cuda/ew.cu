@@ -4,8 +4,8 @@
  * Each thread reads all it needs of an element before it writes it. */
 #include "kernels/cuda/ew.h"
 
-#include "kernels/cuda/element.h"
 #include "kernels/cuda/fours.h"
+#include "kernels/cuda/functions.h"
 
 template <class T>
 static __device__ __forceinline__ void fill_all(const weir_fill_args &args) {
@@ -31,64 +31,19 @@ WEIR_BODY(fill, weir_fill_args) {
     fill_all<uint64_t>(args);
 }
 
-/* Conditions are written such that a NaN takes the branch that keeps it. */
-#define UNARY(name, expr)                                                      \
-  static __device__ __forceinline__ float name##_of(float a, const float *p) { \
-    (void)p;                                                                   \
-    return expr;                                                               \
-  }
-UNARY(neg, -a)
-UNARY(abs, weir_el_abs(a))
-UNARY(square, a *a)
-UNARY(sign, a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : a == 0.0f ? 0.0f : a)
-UNARY(relu, a <= 0.0f ? 0.0f : a)
-UNARY(exp, weir_el_exp(a))
-UNARY(log, weir_el_log(a))
-UNARY(sqrt, sqrtf(a))
-UNARY(rsqrt, 1.0f / sqrtf(a))
-UNARY(reciprocal, 1.0f / a)
-UNARY(tanh, weir_el_tanh(a))
-UNARY(sigmoid, weir_el_sigmoid(a))
-UNARY(silu, weir_el_silu(a))
-UNARY(softplus, weir_el_softplus(a))
-UNARY(erf, weir_el_erf(a))
-UNARY(sin, weir_el_sin(a))
-UNARY(cos, weir_el_cos(a))
-UNARY(floor, weir_el_floor(a))
-UNARY(ceil, weir_el_ceil(a))
-UNARY(round, weir_el_round(a))
-UNARY(leaky_relu, a < 0.0f ? a * p[0] : a)
-UNARY(elu, a < 0.0f ? p[0] * weir_el_expm1_negative(a) : a)
-UNARY(gelu, weir_el_gelu(a))
-UNARY(gelu_tanh, weir_el_gelu_tanh(a))
-UNARY(clip, a<p[0] ? p[0] : a> p[1] ? p[1] : a)
-
-#define WEIR_UNARY(name)                                   \
-  case WEIR_UNARY_##name:                                  \
-    for (int j = 0; j < N; j++) x[j] = name##_of(x[j], p); \
-    return;
-template <int N>
-static __device__ __forceinline__ void unary(int32_t op, float *x,
-                                             const float *p) {
-  switch (op) {
-#include "kernels/cuda/unary.def"
-  }
-}
-#undef WEIR_UNARY
-
 WEIR_BODY(unary_f32, weir_unary_args) {
   const float *from = (const float *)args.x;
   float *y = (float *)args.y;
   int64_t fours = args.fours != 0 ? args.n / 4 : 0;
   for (int64_t i = weir_body_first(); i < fours; i += weir_body_step()) {
     weir_four<float> x = weir_four_load(from, 4 * i, false);
-    unary<4>(args.op, x.v, args.p);
+    weir_unary<4>(args.op, x.v, args.p);
     weir_four_store(y, 4 * i, x);
   }
   for (int64_t i = 4 * fours + weir_body_first(); i < args.n;
        i += weir_body_step()) {
     float x = from[i];
-    unary<1>(args.op, &x, args.p);
+    weir_unary<1>(args.op, &x, args.p);
     y[i] = x;
   }
 }
@@ -165,28 +120,7 @@ WEIR_BODY(unary_f64, weir_unary_args) {
 static __device__ __forceinline__ float binary(int32_t op, float a, float b,
                                                bool *refused) {
   (void)refused;
-  switch (op) {
-    case WEIR_BINARY_ADD:
-      return a + b;
-    case WEIR_BINARY_SUB:
-      return a - b;
-    case WEIR_BINARY_MUL:
-      return a * b;
-    case WEIR_BINARY_DIV:
-      return a / b;
-    case WEIR_BINARY_MIN:
-      return weir_el_min(a, b);
-    case WEIR_BINARY_MAX:
-      return weir_el_max(a, b);
-    case WEIR_BINARY_SIGMOID_GRAD:
-      return b * (a * (1.0f - a));
-    case WEIR_BINARY_TANH_GRAD:
-      return b * fmaf(-a, a, 1.0f);
-    case WEIR_BINARY_RELU_GRAD:
-      return a > 0.0f ? b : 0.0f;
-    default:
-      return weir_el_power(a, b);
-  }
+  return weir_binary(op, a, b);
 }
 
 /* Powers of f64 have no body. */
@@ -277,17 +211,7 @@ template <class T>
 static __device__ __forceinline__ weir_four<T> binary_four(
     int32_t op, const weir_four<T> &a, const weir_four<T> &b, bool *refused) {
   weir_four<T> y;
-  switch (op) {
-    FOUR(WEIR_BINARY_ADD)
-    FOUR(WEIR_BINARY_SUB)
-    FOUR(WEIR_BINARY_MUL)
-    FOUR(WEIR_BINARY_DIV)
-    FOUR(WEIR_BINARY_MIN)
-    FOUR(WEIR_BINARY_MAX)
-    FOUR(WEIR_BINARY_SIGMOID_GRAD)
-    FOUR(WEIR_BINARY_TANH_GRAD)
-    FOUR(WEIR_BINARY_RELU_GRAD)
-  }
+  switch (op) { WEIR_BINARY_FOURS(FOUR) }
   return a;
 }
 #undef FOUR
@@ -362,32 +286,6 @@ WEIR_BODY(tell, weir_tell_args) {
 }
 
 template <class T>
-static __device__ __forceinline__ bool compare(int32_t op, T a, T b) {
-  switch (op) {
-    case WEIR_COMPARE_EQUAL:
-      return a == b;
-    case WEIR_COMPARE_NOT_EQUAL:
-      return a != b;
-    case WEIR_COMPARE_LESS:
-      return a < b;
-    case WEIR_COMPARE_LESS_EQUAL:
-      return a <= b;
-    case WEIR_COMPARE_GREATER:
-      return a > b;
-    case WEIR_COMPARE_GREATER_EQUAL:
-      return a >= b;
-    case WEIR_COMPARE_AND:
-      return a != 0 && b != 0;
-    case WEIR_COMPARE_OR:
-      return a != 0 || b != 0;
-    case WEIR_COMPARE_XOR:
-      return (a != 0) != (b != 0);
-    default:
-      return a == 0;
-  }
-}
-
-template <class T>
 static __device__ __forceinline__ void compare_all(
     const weir_binary_args &args) {
   uint8_t *y = (uint8_t *)args.y;
@@ -399,13 +297,13 @@ static __device__ __forceinline__ void compare_all(
     weir_four<T> q = weir_four_load(b, at[1], args.repeated >> 1);
     weir_four<uint8_t> four;
     for (int j = 0; j < 4; j++)
-      four.v[j] = compare(args.op, p.v[j], q.v[j]) ? 1 : 0;
+      four.v[j] = weir_compare(args.op, p.v[j], q.v[j]) ? 1 : 0;
     weir_four_store(y, 4 * i, four);
   }
   for (int64_t i = 4 * fours + weir_body_first(); i < args.n;
        i += weir_body_step()) {
     locate_one<2>(args, i, at);
-    y[i] = compare(args.op, a[at[0]], b[at[1]]) ? 1 : 0;
+    y[i] = weir_compare(args.op, a[at[0]], b[at[1]]) ? 1 : 0;
   }
 }
 

@@ -3,10 +3,8 @@
 
 #include <assert.h>
 
-/* Strides of |x| over the |rank| dimensions of the output, 0 where it is
- * repeated. */
-static void full_strides(const weir_operand *x, int32_t rank,
-                         int64_t *strides) {
+void weir_gpu_space_strides(const weir_operand *x, int32_t rank,
+                            int64_t *strides) {
   int64_t stride = 1;
   for (int32_t d = 0; d < rank; d++) strides[d] = 0;
   for (int32_t d = x->rank - 1; d >= 0; d--) {
@@ -46,7 +44,7 @@ void weir_gpu_space_make(const weir_call *call, uint32_t count,
   int64_t full[WEIR_GPU_OPERANDS][WEIR_MAX_RANK] = {{0}};
   *out = (weir_gpu_space){.n = y->elements};
   for (uint32_t k = 0; k < count; k++)
-    full_strides(&call->in[k], y->rank, full[k]);
+    weir_gpu_space_strides(&call->in[k], y->rank, full[k]);
   for (int32_t d = 0; d < y->rank; d++) {
     int64_t strides[WEIR_GPU_OPERANDS];
     for (uint32_t k = 0; k < count; k++) strides[k] = full[k][d];

@@ -20,6 +20,11 @@ typedef struct weir_gpu_space {
   uint32_t repeated;
 } weir_gpu_space;
 
+/* Strides of |x| over the last dimensions of an output of |rank|, 0 where it is
+ * repeated. */
+void weir_gpu_space_strides(const weir_operand *x, int32_t rank,
+                            int64_t *strides);
+
 /* That of the first |count| inputs of |call| and of its first output. */
 void weir_gpu_space_make(const weir_call *call, uint32_t count,
                          weir_gpu_space *out);

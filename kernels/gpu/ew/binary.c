@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/cuda/ew.h"
+#include "kernels/gpu/ew/ops.h"
 #include "kernels/gpu/space.h"
 #include "kernels/registry.h"
 
@@ -16,36 +17,6 @@ typedef struct plan {
   uint32_t second; /* input that is the second operand */
   bool fours, refuses;
 } plan;
-
-static const struct op {
-  const char *name;
-  int32_t op;
-} kOps[] = {{"add", WEIR_BINARY_ADD},
-            {"sub", WEIR_BINARY_SUB},
-            {"mul", WEIR_BINARY_MUL},
-            {"div", WEIR_BINARY_DIV},
-            {"min", WEIR_BINARY_MIN},
-            {"max", WEIR_BINARY_MAX},
-            {"pow", WEIR_BINARY_POW},
-            {"sigmoid_grad", WEIR_BINARY_SIGMOID_GRAD},
-            {"tanh_grad", WEIR_BINARY_TANH_GRAD},
-            {"relu_grad", WEIR_BINARY_RELU_GRAD},
-            {"equal", WEIR_COMPARE_EQUAL},
-            {"not_equal", WEIR_COMPARE_NOT_EQUAL},
-            {"less", WEIR_COMPARE_LESS},
-            {"less_equal", WEIR_COMPARE_LESS_EQUAL},
-            {"greater", WEIR_COMPARE_GREATER},
-            {"greater_equal", WEIR_COMPARE_GREATER_EQUAL},
-            {"logical_and", WEIR_COMPARE_AND},
-            {"logical_or", WEIR_COMPARE_OR},
-            {"logical_xor", WEIR_COMPARE_XOR},
-            {"logical_not", WEIR_COMPARE_NOT}};
-
-static int32_t op_of(const weir_call *call) {
-  size_t i = 0;
-  while (strcmp(kOps[i].name, call->op->name) != 0) i++;
-  return kOps[i].op;
-}
 
 static weir_gpu_body arithmetic_body(weir_dtype dtype) {
   return dtype == WEIR_F32   ? WEIR_GPU_binary_f32
@@ -76,13 +47,12 @@ static weir_binary_args args_of(const weir_gpu_space *s, int32_t op,
 }
 
 static weir_status prepare(const weir_call *call, weir_gpu_body body,
-                           weir_prepared *out, plan **out_plan,
+                           int32_t op, weir_prepared *out, plan **out_plan,
                            weir_error *err) {
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
   if (p == NULL) return weir_fail_memory(err, sizeof *p);
   uint32_t count = call->in_count < 2 ? call->in_count : 2;
   weir_gpu_space space;
-  int32_t op = op_of(call);
   weir_gpu_space_make(call, count, &space);
   *p = (plan){.call = call, .body = body, .second = count - 1};
   p->one = args_of(&space, op, false);
@@ -98,8 +68,8 @@ static weir_status prepare_arithmetic(const weir_call *call, weir_prepared *out,
                                       weir_error *err) {
   weir_dtype dtype = call->in[0].dtype;
   plan *p = NULL;
-  WEIR_TRY(prepare(call, arithmetic_body(dtype), out, &p, err));
-  int32_t op = p->one.op;
+  int32_t op = weir_gpu_binary_op(call);
+  WEIR_TRY(prepare(call, arithmetic_body(dtype), op, out, &p, err));
   if (op == WEIR_BINARY_POW) p->fours = false;
   p->refuses = !weir_dtype_is_float(dtype) &&
                (op == WEIR_BINARY_DIV || op == WEIR_BINARY_POW);
@@ -112,7 +82,8 @@ static weir_status prepare_compare(const weir_call *call, weir_prepared *out,
                                    weir_error *err) {
   plan *p = NULL;
   out->unchecked = true;
-  return prepare(call, compare_body(call->in[0].dtype), out, &p, err);
+  return prepare(call, compare_body(call->in[0].dtype),
+                 weir_gpu_compare_op(call), out, &p, err);
 }
 
 /* No element is refused yet. */

@@ -1,39 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of one number, by one body for each dtype, which has the function's
  * number in its argument. */
-#include <math.h>
-#include <string.h>
-
 #include "kernels/cuda/ew.h"
+#include "kernels/gpu/ew/ops.h"
 #include "kernels/gpu/space.h"
 #include "kernels/registry.h"
-
-static int32_t op_of(const weir_call *call) {
-  static const char *const kNames[] = {
-#define WEIR_UNARY(name) #name,
-#include "kernels/cuda/unary.def"
-#undef WEIR_UNARY
-  };
-  const weir_attr *approximate = weir_call_attr(call, "approximate");
-  if (approximate != NULL && weir_sv_is(approximate->s, "tanh"))
-    return WEIR_UNARY_gelu_tanh;
-  for (int32_t i = 0; i < WEIR_UNARY_COUNT; i++)
-    if (strcmp(kNames[i], call->op->name) == 0) return i;
-  return -1;
-}
-
-/* The op's numbers; infinite limits are none. */
-static void numbers(const weir_call *call, float p[2]) {
-  const weir_attr *alpha = weir_call_attr(call, "alpha");
-  const weir_attr *low = weir_call_attr(call, "min");
-  const weir_attr *high = weir_call_attr(call, "max");
-  p[0] = alpha != NULL ? (float)alpha->f : -INFINITY;
-  p[1] = INFINITY;
-  if (low != NULL && low->kind != WEIR_ATTR_NONE)
-    p[0] = (float)weir_attr_number(low);
-  if (high != NULL && high->kind != WEIR_ATTR_NONE)
-    p[1] = (float)weir_attr_number(high);
-}
 
 typedef struct plan {
   weir_gpu_body body;
@@ -51,9 +22,8 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
                            weir_error *err) {
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
   if (p == NULL) return weir_fail_memory(err, sizeof *p);
-  *p = (plan){body_of(call->in[0].dtype),
-              {.n = call->in[0].elements, .op = op_of(call)}};
-  numbers(call, p->args.p);
+  *p = (plan){body_of(call->in[0].dtype), {.n = call->in[0].elements, .op = 0}};
+  p->args.op = weir_gpu_unary_op(call, p->args.p);
   out->state = p;
   return WEIR_OK;
 }

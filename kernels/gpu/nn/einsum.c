@@ -259,7 +259,8 @@ static weir_status plan_product(const weir_call *call, parts *s, plan *p,
       shape_of(s->dtype, size_of(&s->y, s->batch), size_of(&s->y, s->rows),
                size_of(&s->y, s->columns), size_of(&s->a, s->summed), a_by_rows,
                b_by_rows);
-  return weir_gpu_strided_plan(out->device, &shape, &p->product, err);
+  return weir_gpu_strided_plan(out->device, &shape, WEIR_GEMM_NONE, &p->product,
+                               err);
 }
 
 static weir_status plan_all(const weir_call *call, plan *p, weir_prepared *out,
@@ -281,7 +282,8 @@ static weir_status plan_all(const weir_call *call, plan *p, weir_prepared *out,
   }
   p->multiplies = true;
   if (is_direct(call, &shape)) {
-    WEIR_TRY(weir_gpu_strided_plan(out->device, &shape, &p->product, err));
+    WEIR_TRY(weir_gpu_strided_plan(out->device, &shape, WEIR_GEMM_NONE,
+                                   &p->product, err));
     out->algorithm = "a product of the operands as they lie";
   } else {
     WEIR_TRY(plan_product(call, &s, p, out, err));

@@ -29,7 +29,9 @@ weir_status weir_gpu_product_run(const weir_args *args,
   weir_device_buffer space = from(m->workspace);
   weir_gemm_operands o = {
       .a = {&a, 0}, .b = {&b, 0}, .c = {&y, 0}, .d = {&y, 0}};
+  weir_device_buffer bias = from(m->bias);
   if (product->workspace_bytes > 0) o.workspace.buffer = &space;
+  if (m->bias != NULL) o.bias.buffer = &bias;
   return d->vt->gemm->run(d, product->plan, run->queue, &o, args->err);
 }
 

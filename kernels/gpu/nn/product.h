@@ -18,7 +18,8 @@ typedef struct weir_gpu_product {
 typedef struct weir_gpu_matrices {
   const void *a, *b;
   void *d;
-  void *workspace; /* 256-byte aligned */
+  void *workspace;  /* 256-byte aligned */
+  const void *bias; /* a value for each column, if the epilogue has one */
 } weir_gpu_matrices;
 
 /* Plans |desc| on |device|; without one, only the most a workspace may need is

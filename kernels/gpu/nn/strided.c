@@ -99,6 +99,7 @@ bool weir_gpu_strided_accepts(const weir_gemm_shape *shape, weir_why *why) {
 
 weir_status weir_gpu_strided_plan(weir_device *device,
                                   const weir_gemm_shape *shape,
+                                  weir_gemm_epilogue epilogue,
                                   weir_gpu_strided *out, weir_error *err) {
   int64_t elements = shape->m * shape->n;
   for (int32_t d = 0; d < shape->batch_rank; d++)
@@ -106,6 +107,8 @@ weir_status weir_gpu_strided_plan(weir_device *device,
   *out = (weir_gpu_strided){.size = weir_dtype_size(shape->dtype)};
   weir_gemm_desc desc = describe_all(shape, &out->outer, &out->d_step);
   out->runs = runs_of(&out->outer);
+  desc.epilogue = epilogue;
+  assert(desc.k > 0 || epilogue == WEIR_GEMM_NONE);
   if (desc.k == 0)
     out->zeros = (weir_fill_args){.n = elements, .size = (int32_t)out->size};
   else if (elements > 0)

@@ -26,9 +26,11 @@ typedef struct weir_gpu_strided {
 /* False with the reason if it needs too many runs. */
 bool weir_gpu_strided_accepts(const weir_gemm_shape *shape, weir_why *why);
 
-/* As weir_gpu_product_plan; the workspace is |product|'s. */
+/* As weir_gpu_product_plan; the workspace is |product|'s. With k 0 there is no
+ * epilogue. */
 weir_status weir_gpu_strided_plan(weir_device *device,
                                   const weir_gemm_shape *shape,
+                                  weir_gemm_epilogue epilogue,
                                   weir_gpu_strided *out, weir_error *err);
 weir_status weir_gpu_strided_run(const weir_args *args,
                                  const weir_gpu_strided *product,

@@ -19,6 +19,7 @@
 #include "kernels/cuda/rows.cu"
 #include "kernels/cuda/series.cu"
 #include "kernels/cuda/sort.cu"
+#include "kernels/cuda/tape.cu"
 #include "tests/cuda/simt/planted.cu"
 
 #define WEIR_CUDA_BODY(file, name, args_type)     \

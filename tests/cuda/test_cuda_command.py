@@ -199,23 +199,23 @@ class Reasons(Case):
     """Why a node is not on a GPU."""
 
     def test_a_dtype(self):
-        self.file("g.yaml", ON_GPU.replace("f32[4] = 1.0", "u8[4] = 1")
-                  .replace("1.0)", "1)").replace("3.0)", "3)")
+        self.file("g.yaml", ON_GPU.replace("f32[4] = 1.0", "f64[4] = 1.0")
+                  .replace("y: add(", "y: pow(")
                   .replace("  z:", "  k: cast(y, f32)\n  z:")
                   .replace("mul(y", "mul(k"))
         where = ("--cluster", "worker=1,gpu=1")
-        why = r"y: add of u8\[4\] and u8\[\]: gpu\.\S+: not for u8"
+        why = r"y: pow of f64\[4\] and f64\[\]: gpu\.\S+: not for f64"
         out = self.weir("bare", "place", "g.yaml", *where)
         self.assertRegex(out, "1 of 2 units that take time have no GPU kernel: "
-                         f"add 1\n  {why}")
+                         f"pow 1\n  {why}")
         self.assertRegex(self.err, r"warning\[W3002\]: y prefers /device:GPU, "
-                         f"but no such device has a kernel for add: {why}")
+                         f"but no such device has a kernel for pow: {why}")
         out = self.weir("bare", "place", "g.yaml", *where, "--explain", "y")
         self.assertRegex(out, f"\n  no GPU kernel: {why}")
         plan = json.loads(self.weir("bare", "place", "g.yaml", *where,
                                     "--json"))
         lack, = plan["fallbacks"]["no_kernel"]
-        self.assertRegex(lack["reasons"]["add"], why)
+        self.assertRegex(lack["reasons"]["pow"], why)
         self.weir("bare", "place", "g.yaml", *where, "--strict-placement",
                   code=4)
         self.assertRegex(self.err, f"error.W3002.*{why}")

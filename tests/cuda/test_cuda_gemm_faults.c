@@ -209,8 +209,14 @@ static void cublaslt_meets_the_loss_first(void **state) {
   weir_error err = WEIR_ERROR_INIT;
   weir_device *d = cuda_world_device(0, 0);
   const weir_gemm_matrix one = {.ld = 1};
-  const weir_gemm_desc desc = {
-      .m = 1, .n = 1, .k = 1, .batch = 1, .a = one, .b = one, .d = one};
+  const weir_gemm_desc desc = {.m = 1,
+                               .n = 1,
+                               .k = 1,
+                               .batch = 1,
+                               .a = one,
+                               .b = one,
+                               .d = one,
+                               .alpha = 1};
   weir_gemm_plan *plan;
   weir_device_buffer all;
   size_t bytes;

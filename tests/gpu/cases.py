@@ -36,9 +36,8 @@ GRAPHS = (
     Graph("lenet", IMAGES, ("-p", "batch=3")), Graph("lenet_train", IMAGES),
     Graph("lenet_photo", ("-i", "photo=random:seed=3")),
     Graph("transformer_train", IMAGES, ("-p", "d=16", "-p", "ffn=24")),
-    Graph("mlp_mesh", ("-i", "x=random:seed=3")))
-# A mesh is on GPUs where there are some, and einsum has no kernel there.
-NO_KERNEL = ("matmul_mesh",)
+    Graph("mlp_mesh", ("-i", "x=random:seed=3")),
+    Graph("matmul_mesh", ("-i", "a=random:seed=3", "-i", "b=random:seed=4")))
 
 # Where a graph runs: all that has kernels on one GPU; in one process, here and
 # there; over the processes of a cluster.

@@ -166,7 +166,7 @@ class Whole(unittest.TestCase):
         p, report = self.check("--standin", BUILD, "--section", "host")
         self.assertEqual(p.returncode, 1, p.stdout + p.stderr)
         self.assertIn("- test_cuda_device: ended by SIGABRT\n    lost", report)
-        self.assertRegex(report, r"\| host \| 11 \| 1 \| 4 \|")
+        self.assertRegex(report, r"\| host \| 12 \| 1 \| 4 \|")
 
     def test_no_libraries(self):
         p, report = self.check("--cuda", self.root)

@@ -391,11 +391,15 @@ weir_status weir_compile_group(weir_compiler *c, uint32_t id, bool *done,
                     .out_count = 1,
                     .prepared = {.arena = c->arena,
                                  .alloc = c->env->alloc,
+                                 .device = weir_compile_device(c),
                                  .sizes_only = c->sizes_only},
                     .run = kernel->run,
                     .over_inputs = kernel->over_inputs,
                     .kernel = kernel->name,
                     .reason = *reason};
+  /* What is computed now is the host's work, call by call. */
+  if (!weir_device_kinds[c->kind]->host && weir_compile_folds(c, &emit))
+    return WEIR_OK;
   if (weir_compile_prepares(c, &emit)) {
     weir_status s = kernel->prepare(choice.group, &emit.prepared, err);
     if (s != WEIR_OK) return blame(node, s, err);

@@ -52,6 +52,8 @@ typedef enum weir_gemm_epilogue {
   WEIR_GEMM_BIAS, /* one value for each column of D */
   WEIR_GEMM_RELU,
   WEIR_GEMM_RELU_BIAS, /* the bias is added first */
+  /* With the library's tanh, which may be a quick one: of f64 too it is good to
+   * some 2^-17. */
   WEIR_GEMM_GELU_TANH, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
   WEIR_GEMM_GELU_TANH_BIAS,
   WEIR_GEMM_EPILOGUE_COUNT

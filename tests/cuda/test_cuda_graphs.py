@@ -72,6 +72,7 @@ class Case(unittest.TestCase):
 
 class Run(Case):
     def check(self, row, way, seed, **more):
+        nodes, crossed, words = 0, 0, ""
         with self.subTest(graph=row.name, way=way.name, seed=seed, **more), \
                 tempfile.TemporaryDirectory(dir=self.work) as work:
             nodes, crossed, words = cases.run_graph(
@@ -81,7 +82,7 @@ class Run(Case):
                 self.assertIn("/device:GPU:", ran.group(1))
             if crossed > 0:
                 self.assertRegex(ran.group(1), r"^\d+ devices: ")
-            return nodes, crossed, words
+        return nodes, crossed, words
 
     def test_every_graph_is_listed(self):
         files = {p.name.split(".")[0] for p in

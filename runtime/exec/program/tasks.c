@@ -159,9 +159,11 @@ bool weir_tasks_lay(weir_program *p, const uint32_t *order,
     place[i] = tasks[t].last++;
     sorted[place[i]] = p->instrs[i];
   }
-  for (uint32_t i = 0; i < p->instr_count; i++)
-    if (sorted[i].spec.room_from != 0)
-      sorted[i].spec.room_from = place[sorted[i].spec.room_from - 1] + 1;
+  /* What it names may have been put off behind it: then it is its own. */
+  for (uint32_t i = 0; i < p->instr_count; i++) {
+    uint32_t *from = &sorted[i].spec.room_from;
+    if (*from != 0) *from = place[*from - 1] < i ? place[*from - 1] + 1 : 0;
+  }
   p->instrs = sorted;
   p->tasks = tasks;
   p->task_count = count;

@@ -77,12 +77,13 @@ static void a_value_read_twice_is_not_written_over(void **state) {
   exec_world_check_empty(&t.world);
 }
 
-/* Several inputs, of which two can be one value: not batch_norm and
- * sparse_softmax_xent_grad, whose first has more dimensions than the others,
- * nor an optimiser, whose first is a variable, which is not scratch memory. */
+/* Several inputs, of which two can be one value of h's one dimension: not
+ * batch_norm and its like, whose x has more, and sparse_softmax_xent_grad,
+ * whose first has more than the others, nor an optimiser, whose first is a
+ * variable, which is not scratch memory. */
 static bool needs_case(const weir_kernel_def *kernel) {
   if (!kernel->in_place || strncmp(kernel->op, "apply_", 6) == 0 ||
-      strcmp(kernel->op, "batch_norm") == 0 ||
+      strncmp(kernel->op, "batch_norm", 10) == 0 ||
       strcmp(kernel->op, "sparse_softmax_xent_grad") == 0)
     return false;
   const weir_op_def *op =

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <cuda_runtime_api.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,15 @@ static void run_steps(scene *s, int steps, weir_tensor *out[][kOutputs]) {
   }
 }
 
+/* But for tanh, whose products the host's compiler may join otherwise. */
+static void check_near(const weir_tensor *got, const weir_tensor *want) {
+  const float *a = got->data, *b = want->data;
+  assert_int_equal(got->bytes, want->bytes);
+  for (size_t i = 0; i < got->bytes / sizeof *a; i++)
+    if (!(fabsf(a[i] - b[i]) <= 4e-6f * (1 + fabsf(b[i]))))
+      fail_msg("element %zu is %g, not %g", i, a[i], b[i]);
+}
+
 static void values_are_the_hosts(void **state) {
   enum { kSteps = 7 };
   (void)state;
@@ -158,8 +168,7 @@ static void values_are_the_hosts(void **state) {
     if (standin != NULL) assert_true(standin->counts().launches > 0);
     for (int step = 0; step < kSteps; step++)
       for (uint32_t k = 0; k < s.graph->output_count; k++) {
-        assert_memory_equal(got[step][k]->data, want[step][k]->data,
-                            want[step][k]->bytes);
+        check_near(got[step][k], want[step][k]);
         weir_tensor_unref(got[step][k]);
       }
     close_scene(&s);

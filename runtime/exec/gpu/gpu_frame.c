@@ -102,8 +102,10 @@ void weir_gpu_frame_release(weir_frame *f) {
 
 static weir_status wait_for_all(weir_gpu_frame *g, weir_error *err) {
   weir_device *d = g->gpu->gpu.device;
-  WEIR_TRY(d->vt->record(d, g->queue, g->looked, err));
-  return d->vt->wait(d, g->looked, err);
+  weir_status s = d->vt->record(d, g->queue, g->looked, err);
+  if (s == WEIR_OK) s = d->vt->wait(d, g->looked, err);
+  if (s != WEIR_OK) weir_gpu_settle(g->gpu, g->queue, g->looked);
+  return s;
 }
 
 /* Fails where an output of |instr|, which has ended, is not finite. */
@@ -366,9 +368,10 @@ bool weir_gpu_frame_end(weir_frame_task *t) {
   weir_status s = d->vt->record(d, g->queue, gt->end.event, &err);
   gt->end.done = task_ended;
   gt->end.self = gt;
-  if (s != WEIR_OK)
-    fail_all(t->frame, &t->frame->program->tasks[t->index], s, &err);
-  return s == WEIR_OK;
+  if (s == WEIR_OK) return true;
+  weir_gpu_settle(g->gpu, g->queue, g->looked);
+  fail_all(t->frame, &t->frame->program->tasks[t->index], s, &err);
+  return false;
 }
 
 void weir_gpu_frame_await(weir_frame_task *t) {

@@ -10,7 +10,7 @@
  * before it sleeps: a driver takes some 30 us to wake it, a tenth of a small
  * step. */
 
-enum { kLookNs = 300000 };
+enum { kLookNs = 300000, kTries = 3 };
 
 struct weir_gpus {
   const weir_env *env;
@@ -49,6 +49,8 @@ static void *wait_for_ends(void *self) {
     weir_error err = WEIR_ERROR_INIT;
     look(g, end->event);
     weir_status s = d->vt->wait(d, end->event, &err);
+    for (int i = 0; s != WEIR_OK && i < kTries; i++) /* it must have ended */
+      if (d->vt->wait(d, end->event, NULL) == WEIR_OK) break;
     end->done(end->self, s, s == WEIR_OK ? NULL : &err);
   }
 }
@@ -64,6 +66,14 @@ void weir_gpu_await(weir_exec_gpu *g, weir_gpu_end *end) {
 
 /* ---- Copies */
 
+void weir_gpu_settle(weir_exec_gpu *g, weir_queue *queue, weir_event *event) {
+  weir_device *d = g->gpu.device;
+  for (int i = 0; i < kTries; i++)
+    if (d->vt->record(d, queue, event, NULL) == WEIR_OK &&
+        d->vt->wait(d, event, NULL) == WEIR_OK)
+      return;
+}
+
 static weir_status wait_copied(weir_exec_gpu *g, weir_error *err) {
   weir_device *d = g->gpu.device;
   WEIR_TRY(d->vt->record(d, g->copies, g->copied, err));
@@ -77,6 +87,7 @@ weir_status weir_gpu_write(weir_exec_gpu *g, weir_device_place dst,
   pthread_mutex_lock(&g->copy_lock);
   weir_status s = d->vt->copy_in(d, g->copies, dst, src, bytes, err);
   if (s == WEIR_OK) s = wait_copied(g, err);
+  if (s != WEIR_OK) weir_gpu_settle(g, g->copies, g->copied);
   pthread_mutex_unlock(&g->copy_lock);
   return s;
 }
@@ -88,6 +99,7 @@ weir_status weir_gpu_read(weir_exec_gpu *g, void *dst, weir_device_place src,
   pthread_mutex_lock(&g->copy_lock);
   weir_status s = d->vt->copy_out(d, g->copies, dst, src, bytes, err);
   if (s == WEIR_OK) s = wait_copied(g, err);
+  if (s != WEIR_OK) weir_gpu_settle(g, g->copies, g->copied);
   pthread_mutex_unlock(&g->copy_lock);
   return s;
 }

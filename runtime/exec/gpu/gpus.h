@@ -74,6 +74,10 @@ weir_status weir_gpus_count(weir_gpus *gpus, uint32_t *out_count,
  * then. Ends of one queue are called in the order of these calls. */
 void weir_gpu_await(weir_exec_gpu *gpu, weir_gpu_end *end);
 
+/* After a failure in the middle of |queue|'s work: returns when that work has
+ * ended, or the GPU is lost, so that its memory may go. |event| is scratch. */
+void weir_gpu_settle(weir_exec_gpu *gpu, weir_queue *queue, weir_event *event);
+
 /* Copies between host memory and |place|, and waits for the end. Errors: those
  * of the device. */
 weir_status weir_gpu_write(weir_exec_gpu *gpu, weir_device_place dst,

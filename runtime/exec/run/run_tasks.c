@@ -179,8 +179,8 @@ static weir_task *tell(weir_frame_task *t, weir_worker *worker,
   for (uint32_t i = 0; i < task->next_count; i++) {
     weir_frame_task *next = &f->tasks[task->next[i]];
     bool async = f->program->tasks[next->index].async;
-    assert(atomic_load(&next->waits) > 0 && task->next[i] != t->index);
     if (which != ALL_FOLLOWERS && async != (which == ASYNC_FOLLOWERS)) continue;
+    assert(atomic_load(&next->waits) > 0 && task->next[i] != t->index);
     if (atomic_fetch_sub(&next->waits, 1) != 1) continue;
     if (worker == NULL)
       weir_pool_submit(f->pool, &next->task);

@@ -53,7 +53,7 @@ static weir_status add_like(weir_program_builder *b, uint32_t of, bool staged,
   const weir_value_spec spec = {.storage = WEIR_STORAGE_TEMP,
                                 .bytes = v.bytes,
                                 .dtype = v.dtype,
-                                .layout = v.layout,
+                                .layout = (weir_layout)v.layout,
                                 .rank = v.rank,
                                 .dims = v.dims,
                                 .staged = staged,
@@ -82,7 +82,7 @@ static weir_status add_host_copy(weir_program_builder *b, weir_instr_kind kind,
                                  weir_error *err) {
   weir_instr_spec spec = copy_spec(&from, &to, as);
   size_t bytes = b->values.items[to].bytes;
-  spec.when = when;
+  spec.when = (uint8_t)when;
   bool ok = weir_instr_host_copy(b, kind, bytes, &spec) == WEIR_OK &&
             weir_program_add_instr(b, &spec) != WEIR_NO_INDEX;
   return ok ? WEIR_OK : weir_fail_memory(err, bytes);

@@ -89,7 +89,7 @@ uint32_t weir_program_add_value(weir_program_builder *b,
                    .data = spec->data,
                    .bytes = spec->bytes,
                    .dtype = spec->dtype,
-                   .layout = spec->layout,
+                   .layout = (uint8_t)spec->layout,
                    .staged = spec->staged,
                    .all_run = spec->all_run,
                    .rank = spec->rank};

@@ -94,17 +94,17 @@ typedef struct weir_instr_spec {
   uint32_t node_order; /* failures are reported in this order */
   bool in_place;       /* out[0] may be in[0]'s memory */
   bool over_inputs;    /* an output may be that of any input of its shape */
+  bool checks;         /* see fault */
+  uint8_t when;        /* weir_instr_when */
   bool async;          /* SEND, RECV, COLLECTIVE: set by instr_comm.c */
-  weir_instr_when when;
-  bool any_time;   /* |cost_ns| is a guess that may be far too low */
-  int64_t cost_ns; /* estimate; decides about tasks */
+  bool any_time;       /* |cost_ns| is a guess that may be far too low */
+  int64_t cost_ns;     /* estimate; decides about tasks */
   int64_t flops, bytes;
   weir_sv node; /* lent, like the texts below */
   weir_mark mark;
   const char *op, *kernel, *algorithm, *reason;
   /* Of a kernel for GPUs: whether its bodies check data, and what it says of
    * what they refuse. */
-  bool checks;
   weir_status (*fault)(const void *state, const struct weir_body_fault *fault,
                        weir_error *err);
   const weir_program *const *bodies; /* taken: released with the program */

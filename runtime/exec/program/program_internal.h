@@ -26,10 +26,10 @@ typedef struct weir_pvalue {
   uint32_t external;
   int32_t rank;
   weir_dtype dtype;
-  weir_layout layout;
+  uint8_t layout; /* weir_layout */
+  bool staged, all_run;
   const void *data;
   size_t offset, bytes;
-  bool staged, all_run;
   int64_t dims[WEIR_MAX_RANK];
 } weir_pvalue;
 

@@ -32,6 +32,23 @@ weir_status weir_gpu_launch(const weir_args *args, weir_gpu_body body,
                        bytes, args->err);
 }
 
+weir_cast_type weir_gpu_cast_type(weir_dtype dtype) {
+  switch (dtype) {
+    case WEIR_F32:
+      return WEIR_CAST_F32;
+    case WEIR_F64:
+      return WEIR_CAST_F64;
+    case WEIR_I32:
+      return WEIR_CAST_I32;
+    case WEIR_I64:
+      return WEIR_CAST_I64;
+    case WEIR_U8:
+      return WEIR_CAST_U8;
+    default:
+      return WEIR_CAST_BOOL;
+  }
+}
+
 weir_status weir_gpu_copy(const weir_args *args, void *dst, const void *src,
                           size_t bytes) {
   const weir_gpu_run *run = args->ctx->gpu;

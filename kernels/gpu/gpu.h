@@ -3,6 +3,7 @@
 #define KERNELS_GPU_GPU_H_
 
 #include "kernels/cuda/body.h"
+#include "kernels/cuda/ew.h"
 #include "kernels/kernel.h"
 #include "runtime/device/device.h"
 
@@ -42,6 +43,9 @@ typedef struct weir_gpu_run {
 
 /* Blocks for |n| elements, of which a thread may do several; none for 0. */
 uint32_t weir_gpu_blocks(int64_t n);
+
+/* The name that bodies have for a type. */
+weir_cast_type weir_gpu_cast_type(weir_dtype dtype);
 
 /* Puts |blocks| blocks of |body| into the run's queue; with 0 no work. */
 weir_status weir_gpu_launch(const weir_args *args, weir_gpu_body body,

@@ -4,23 +4,6 @@
 #include "kernels/gpu/gpu.h"
 #include "kernels/registry.h"
 
-static weir_cast_type type_of(weir_dtype dtype) {
-  switch (dtype) {
-    case WEIR_F32:
-      return WEIR_CAST_F32;
-    case WEIR_F64:
-      return WEIR_CAST_F64;
-    case WEIR_I32:
-      return WEIR_CAST_I32;
-    case WEIR_I64:
-      return WEIR_CAST_I64;
-    case WEIR_U8:
-      return WEIR_CAST_U8;
-    default:
-      return WEIR_CAST_BOOL;
-  }
-}
-
 static weir_status run(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0], *y = &call->out[0];
@@ -30,8 +13,8 @@ static weir_status run(const weir_args *args) {
   const weir_cast_args a = {.y = args->io[1],
                             .x = args->io[0],
                             .n = x->elements,
-                            .from = (int32_t)type_of(x->dtype),
-                            .to = (int32_t)type_of(y->dtype)};
+                            .from = (int32_t)weir_gpu_cast_type(x->dtype),
+                            .to = (int32_t)weir_gpu_cast_type(y->dtype)};
   return weir_gpu_launch(args, WEIR_GPU_cast, weir_gpu_blocks(a.n), &a,
                          sizeof a);
 }

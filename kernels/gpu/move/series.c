@@ -6,30 +6,13 @@
 #include "kernels/gpu/gpu.h"
 #include "kernels/gpu/move/walk.h"
 
-static weir_cast_type type_of(weir_dtype dtype) {
-  switch (dtype) {
-    case WEIR_F32:
-      return WEIR_CAST_F32;
-    case WEIR_F64:
-      return WEIR_CAST_F64;
-    case WEIR_I32:
-      return WEIR_CAST_I32;
-    case WEIR_I64:
-      return WEIR_CAST_I64;
-    case WEIR_U8:
-      return WEIR_CAST_U8;
-    default:
-      return WEIR_CAST_BOOL;
-  }
-}
-
 static weir_status make_series(const weir_call *call, weir_prepared *out,
                                weir_series_args **a, weir_error *err) {
   const weir_operand *y = &call->out[0];
   *a = weir_arena_alloc(out->arena, sizeof **a);
   if (*a == NULL) return weir_fail_memory(err, sizeof **a);
-  **a =
-      (weir_series_args){.n = y->elements, .type = (int32_t)type_of(y->dtype)};
+  **a = (weir_series_args){.n = y->elements,
+                           .type = (int32_t)weir_gpu_cast_type(y->dtype)};
   out->state = *a;
   return WEIR_OK;
 }

@@ -135,11 +135,7 @@ static weir_status run_slice(const weir_args *args,
 
 static weir_status run(const weir_args *args) {
   const weir_gpu_conv *c = &((const plan *)args->state)->conv;
-  for (int64_t i = 0; i < c->images; i += c->slice) {
-    weir_gpu_conv_slice s = weir_gpu_conv_slice_at(c, i, args->scratch);
-    WEIR_TRY(run_slice(args, &s));
-  }
-  return WEIR_OK;
+  return weir_gpu_conv_each_slice(args, c, run_slice);
 }
 
 const weir_kernel_def weir_kernel_gpu_conv2d = {

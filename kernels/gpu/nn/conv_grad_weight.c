@@ -169,10 +169,7 @@ static weir_status run(const weir_args *args) {
       .y = args->io[2], .n = p->elements, .size = sizeof(float)};
   WEIR_TRY(weir_gpu_launch(args, WEIR_GPU_fill, weir_gpu_blocks(zeros.n),
                            &zeros, sizeof zeros));
-  for (int64_t i = 0; i < c->images; i += c->slice) {
-    weir_gpu_conv_slice s = weir_gpu_conv_slice_at(c, i, args->scratch);
-    WEIR_TRY(run_slice(args, &s));
-  }
+  WEIR_TRY(weir_gpu_conv_each_slice(args, c, run_slice));
   return run_bias(args);
 }
 

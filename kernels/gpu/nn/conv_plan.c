@@ -115,8 +115,9 @@ void weir_gpu_conv_release(void *conv) {
   weir_gpu_product_release(&c->rest);
 }
 
-weir_gpu_conv_slice weir_gpu_conv_slice_at(const weir_gpu_conv *c,
-                                           int64_t first, void *scratch) {
+/* Where the images of one slice lie, from image |first| on. */
+static weir_gpu_conv_slice slice_at(const weir_gpu_conv *c, int64_t first,
+                                    void *scratch) {
   int64_t left = c->images - first;
   bool whole = left >= c->slice;
   char *at = scratch;
@@ -127,6 +128,16 @@ weir_gpu_conv_slice weir_gpu_conv_slice_at(const weir_gpu_conv *c,
       .patches = scratch,
       .rows = (float *)(void *)(at + c->patches_bytes),
       .workspace = at + c->patches_bytes + c->rows_bytes};
+}
+
+weir_status weir_gpu_conv_each_slice(
+    const weir_args *args, const weir_gpu_conv *c,
+    weir_status (*run)(const weir_args *args, const weir_gpu_conv_slice *s)) {
+  for (int64_t i = 0; i < c->images; i += c->slice) {
+    weir_gpu_conv_slice s = slice_at(c, i, args->scratch);
+    WEIR_TRY(run(args, &s));
+  }
+  return WEIR_OK;
 }
 
 uint32_t weir_gpu_conv_align(int64_t a, int64_t b, int64_t c) {

@@ -62,9 +62,10 @@ typedef struct weir_gpu_conv_slice {
   void *workspace;
 } weir_gpu_conv_slice;
 
-/* Where the images of one slice lie, from image |first| on. */
-weir_gpu_conv_slice weir_gpu_conv_slice_at(const weir_gpu_conv *c,
-                                           int64_t first, void *scratch);
+/* Runs |run| for each slice of images, first to last. */
+weir_status weir_gpu_conv_each_slice(
+    const weir_args *args, const weir_gpu_conv *c,
+    weir_status (*run)(const weir_args *args, const weir_gpu_conv_slice *s));
 
 /* The alignment that addresses have which lie multiples of these numbers of
  * elements apart. */

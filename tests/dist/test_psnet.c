@@ -194,6 +194,7 @@ static void clog_bulk(ps_world *w, uint32_t at) {
 static void block(void *self, const weir_ps_message *m) {
   ps_world *w = self;
   (void)m;
+  pthread_cond_broadcast(&w->changed); /* the message is noted */
   while (w->clog_at > 0) pthread_cond_wait(&w->changed, &w->lock);
 }
 

@@ -167,7 +167,7 @@ static weir_status run_grad(const weir_args *args) {
   const weir_operand *dx = &p->call->out[0];
   weir_indices indices = weir_gpu_indices(&p->call->in[1], args->io[1]);
   weir_fill_args zeros = {.y = args->io[2], .n = dx->elements, .size = 4};
-  weir_sort_args sorted;
+  weir_sort_args sorted = {0};
   WEIR_TRY(check(args, &indices));
   WEIR_TRY(weir_gpu_launch(args, WEIR_GPU_fill, weir_gpu_blocks(zeros.n),
                            &zeros, sizeof zeros));

@@ -180,7 +180,11 @@ static void say(void *self, const char *text) {
 void ps_world_open(ps_world *w, uint32_t servers, uint32_t workers, bool grpc) {
   memset(w, 0, sizeof *w);
   w->err = (weir_error)WEIR_ERROR_INIT;
-  pthread_mutex_init(&w->lock, NULL);
+  pthread_mutexattr_t again; /* ps_heard_count, within ps_await */
+  pthread_mutexattr_init(&again);
+  pthread_mutexattr_settype(&again, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&w->lock, &again);
+  pthread_mutexattr_destroy(&again);
   pthread_cond_init(&w->changed, NULL);
   if (grpc)
     assert_ok(weir_transport_grpc_load(&w->module, getenv("WEIR_BUILD_ROOT"),
@@ -416,15 +420,19 @@ static bool is_of(const ps_heard *e, ps_what what, weir_ps_task peer) {
 
 uint32_t ps_heard_count(const ps_host *h, ps_what what, weir_ps_task peer) {
   uint32_t count = 0;
+  pthread_mutex_lock(&h->world->lock);
   for (size_t i = 0; i < h->heard_count; i++)
     count += is_of(&h->heard[i], what, peer);
+  pthread_mutex_unlock(&h->world->lock);
   return count;
 }
 
 const ps_heard *ps_heard_last(const ps_host *h, ps_what what,
                               weir_ps_task peer) {
   const ps_heard *last = NULL;
+  pthread_mutex_lock(&h->world->lock);
   for (size_t i = 0; i < h->heard_count; i++)
     if (is_of(&h->heard[i], what, peer)) last = &h->heard[i];
+  pthread_mutex_unlock(&h->world->lock);
   return last;
 }

@@ -375,7 +375,8 @@ static void give_up(run_engine *e, run_step *s, const weir_error *why) {
   bool stop = s->state == RUN_RUNS && !s->stopped;
   s->stopped |= stop;
   s->prepared = false;
-  weir_exec_step *handle = s->handle;
+  /* Before that, the thread that starts the step may be writing it. */
+  weir_exec_step *handle = decide || stop ? s->handle : NULL;
   if (!gone) atomic_fetch_add(&s->refs, 1);
   pthread_mutex_unlock(&e->lock);
   if (decide || stop) weir_exec_step_abort(handle, why);

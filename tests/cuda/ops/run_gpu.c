@@ -190,8 +190,6 @@ static void run_on_all(tally *t, subject *s) {
     t->met[i]++;
     any = true;
     if (t->grid != NULL && t->rows[i]++ % t->every != 0) continue;
-    if (t->every > 1 && t->w.standin != NULL) /* copies all memory, twice */
-      t->w.standin->set_check_launches(t->grid == NULL && t->cases % 5 == 0);
     run_on(t, s);
   }
   t->refused += !any;

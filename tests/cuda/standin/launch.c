@@ -115,58 +115,51 @@ static simt_result run(const standin_launch *l, bool last) {
   return simt_launch(l->body, &grid, l->args, last);
 }
 
-/* On a copy of the memory in the opposite order; whether the bits are those of
- * |first|, which was done in the usual one. */
-static const char *run_again(const standin_launch *l, int device,
-                             const unsigned char *before) {
-  unsigned char *one = NULL, *two = NULL;
-  const char *fault = "no memory";
-  if (standin_memory_save(device, &one)) {
-    standin_memory_load(device, before);
-    simt_result r = run(l, true);
-    bool kept = r == SIMT_OK && standin_memory_save(device, &two);
-    if (r != SIMT_OK)
-      fault = "the opposite order fails";
-    else if (kept)
-      fault = memcmp(one, two, standin_memory_bytes(device)) == 0
-                  ? NULL
-                  : "the bits depend on the order of threads";
-  }
-  free(one);
-  free(two);
-  return fault;
+/* The memory that a launch has addresses of, before it and after it; under the
+ * lock, as all of this. */
+static standin_copy before, after;
+
+/* On memory as it was, in the opposite order: whether the bits are those of
+ * the usual one. */
+static const char *run_again(const standin_launch *l) {
+  if (!standin_memory_save(&after)) return "no memory";
+  standin_memory_load(&before);
+  if (run(l, true) != SIMT_OK) return "the opposite order fails";
+  return standin_memory_is(&after) ? NULL
+                                   : "the bits depend on the order of threads";
 }
 
-/* Whether an address in the argument is in a block that was freed. A number
- * that looks like one is unlikely: blocks are the process's own memory. */
+/* Names the blocks of the addresses in the argument. Whether one was freed. A
+ * number that looks like an address is unlikely: blocks are the process's own
+ * memory. */
 static bool is_stale(const standin_launch *l) {
+  bool stale = false;
+  standin_memory_name_none();
   for (size_t at = 0; at + sizeof(void *) <= l->body->args_bytes;
        at += sizeof(void *)) {
     const void *word;
     memcpy(&word, l->args + at, sizeof word);
-    const standin_block *b = standin_block_at(word);
-    if (b != NULL && b->freed) return true;
+    const standin_block *b = standin_memory_name(word);
+    stale |= b != NULL && b->freed;
   }
-  return false;
+  return stale;
 }
 
-void standin_launch_run(const standin_launch *l, int device) {
+void standin_launch_run(const standin_launch *l) {
   static const char *const kFaults[] = {
       [SIMT_OK] = NULL,
       [SIMT_DIVERGED] = "lanes of a warp are apart",
       [SIMT_BARRIER] = "threads ended before a barrier of their block",
       [SIMT_MEMORY] = "no memory"};
-  unsigned char *before = NULL;
   const char *fault = NULL;
+  bool twice = standin.check_launches;
   if (is_stale(l)) {
     standin.lost = cudaErrorIllegalAddress;
     return;
   }
-  if (standin.check_launches && !standin_memory_save(device, &before))
-    fault = "no memory";
+  if (twice && !standin_memory_save(&before)) fault = "no memory";
   if (fault == NULL) fault = kFaults[run(l, false)];
-  if (fault == NULL && before != NULL) fault = run_again(l, device, before);
-  free(before);
+  if (fault == NULL && twice) fault = run_again(l);
   standin.counts.launches++;
   standin.fault = fault;
   if (fault != NULL) standin.lost = cudaErrorLaunchFailure;

@@ -12,10 +12,14 @@ enum { kAlign = 256, kPoison = 0xA5 };
 
 static standin_block *blocks;
 
-const standin_block *standin_block_at(const void *address) {
+static bool is_in(const standin_block *b, const void *address) {
   const unsigned char *at = address;
+  return at >= b->data && at < b->data + b->bytes;
+}
+
+const standin_block *standin_block_at(const void *address) {
   for (const standin_block *b = blocks; b != NULL; b = b->next)
-    if (at >= b->data && at < b->data + b->bytes) return b;
+    if (is_in(b, address)) return b;
   return NULL;
 }
 
@@ -51,7 +55,7 @@ static cudaError_t add(void **out, size_t bytes, int device) {
     free(b);
     return cudaErrorMemoryAllocation;
   }
-  *b = (standin_block){blocks, data, bytes, device, false};
+  *b = (standin_block){blocks, data, bytes, device, false, false};
   memset(data, kPoison, bytes);
   blocks = b;
   *out = data;
@@ -70,33 +74,54 @@ static bool drop(void *address, bool host) {
   return false;
 }
 
-static bool is_of(const standin_block *b, int device) {
-  return !b->freed && b->device == device;
+const standin_block *standin_memory_name(const void *address) {
+  for (standin_block *b = blocks; b != NULL; b = b->next)
+    if (is_in(b, address)) {
+      b->named = true;
+      return b;
+    }
+  return NULL;
 }
 
-size_t standin_memory_bytes(int device) {
-  return standin.used_bytes[device];
+void standin_memory_name_none(void) {
+  for (standin_block *b = blocks; b != NULL; b = b->next) b->named = false;
 }
 
-bool standin_memory_save(int device, unsigned char **out) {
-  size_t at = 0, bytes = standin_memory_bytes(device);
-  *out = malloc(bytes > 0 ? bytes : 1);
-  if (*out == NULL) return false;
+bool standin_memory_save(standin_copy *copy) {
+  size_t at = 0, bytes = 0;
+  for (const standin_block *b = blocks; b != NULL; b = b->next)
+    if (b->named) bytes += b->bytes;
+  if (bytes > copy->capacity) {
+    free(copy->data); /* new pages cost more than the copy */
+    copy->data = malloc(bytes);
+    copy->capacity = copy->data != NULL ? bytes : 0;
+  }
+  if (bytes > copy->capacity) return false;
   for (const standin_block *b = blocks; b != NULL; b = b->next) {
-    if (!is_of(b, device)) continue;
-    memcpy(*out + at, b->data, b->bytes);
+    if (!b->named) continue;
+    memcpy(copy->data + at, b->data, b->bytes);
     at += b->bytes;
   }
   return true;
 }
 
-void standin_memory_load(int device, const unsigned char *copy) {
+void standin_memory_load(const standin_copy *copy) {
   size_t at = 0;
   for (const standin_block *b = blocks; b != NULL; b = b->next) {
-    if (!is_of(b, device)) continue;
-    memcpy(b->data, copy + at, b->bytes);
+    if (!b->named) continue;
+    memcpy(b->data, copy->data + at, b->bytes);
     at += b->bytes;
   }
+}
+
+bool standin_memory_is(const standin_copy *copy) {
+  size_t at = 0;
+  for (const standin_block *b = blocks; b != NULL; b = b->next) {
+    if (!b->named) continue;
+    if (memcmp(b->data, copy->data + at, b->bytes) != 0) return false;
+    at += b->bytes;
+  }
+  return true;
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes) {

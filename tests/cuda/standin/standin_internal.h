@@ -42,6 +42,7 @@ typedef struct standin_block {
   size_t bytes;
   int device; /* -1: the host's */
   bool freed; /* kept, and looked at */
+  bool named; /* by the launch that is done now */
 } standin_block;
 
 /* The block, freed ones too, that has a byte at |address|; NULL: none. */
@@ -51,11 +52,21 @@ const standin_block *standin_block_at(const void *address);
 bool standin_is_live(const void *address, size_t bytes, int device);
 /* standin_control.put. */
 int standin_put(void *stream, const standin_task *task);
-/* Copies all live blocks of |device| to |*out| (malloc; false: no memory);
- * writes such a copy back; the size of one. */
-bool standin_memory_save(int device, unsigned char **out);
-void standin_memory_load(int device, const unsigned char *copy);
-size_t standin_memory_bytes(int device);
+/* The block at |address|, which is named now; no block is named any more. */
+const standin_block *standin_memory_name(const void *address);
+void standin_memory_name_none(void);
+
+/* The blocks that are named; zeros at first, kept from launch to launch. */
+typedef struct standin_copy {
+  unsigned char *data; /* malloc */
+  size_t capacity;
+} standin_copy;
+
+/* Copies them (false: no memory); writes such a copy back; whether they are
+ * what they were. */
+bool standin_memory_save(standin_copy *copy);
+void standin_memory_load(const standin_copy *copy);
+bool standin_memory_is(const standin_copy *copy);
 
 /* A launch: its body (simt.h), its grid and a copy of its argument. */
 typedef struct standin_launch {
@@ -68,7 +79,7 @@ size_t standin_launch_bytes(const standin_launch *launch);
 /* Puts |launch| into |stream|, which owns it after a success. */
 cudaError_t standin_put_launch(cudaStream_t stream, standin_launch *launch);
 /* Does the work; a fault loses the device. */
-void standin_launch_run(const standin_launch *launch, int device);
+void standin_launch_run(const standin_launch *launch);
 
 /* For a call that must not be made by a thread that captures: breaks its
  * captures and is an error then. */

@@ -104,8 +104,7 @@ static bool is_blocked(const struct CUstream_st *s) {
 
 static void step(struct CUstream_st *s) {
   if (s->works.first->kind == COPY) copy_now(s->works.first);
-  if (s->works.first->kind == RUN)
-    standin_launch_run(s->works.first->launch, s->device);
+  if (s->works.first->kind == RUN) standin_launch_run(s->works.first->launch);
   if (s->works.first->kind == TASK) task_now(s->works.first);
   standin_works_drop_first(&s->works);
 }

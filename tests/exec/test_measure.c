@@ -144,7 +144,7 @@ static void calibration_covers_every_unit(void **state) {
 static void calibration_survives_failed_allocations(void **state) {
   (void)state;
   bool done = false;
-  for (uint64_t k = 1; !done; k += 1 + k / 40) {
+  for (uint64_t k = 1; !done; k = counted_next(k + k / 40)) {
     scene s = {0};
     weir_error err = WEIR_ERROR_INIT;
     weir_costs *costs = NULL;

@@ -336,7 +336,7 @@ static void sweep(const char *text, const char *cluster, uint32_t task) {
   /* The plan keeps its partition from the first time on. */
   assert_ok(bind_share(&s, pool, task, x, NULL), &s.err);
   int64_t before = atomic_load(&s.world.memory.live_blocks);
-  for (uint64_t k = 1; r != WEIR_OK; k++) {
+  for (uint64_t k = 1; r != WEIR_OK; k = counted_next(k)) {
     s.err = (weir_error)WEIR_ERROR_INIT;
     s.world.memory.fail_at = atomic_load(&s.world.memory.calls) + k;
     r = bind_share(&s, pool, task, x, NULL);

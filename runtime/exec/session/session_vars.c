@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
+#include "runtime/exec/gpu/gpu_memory.h"
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_first.h"
 #include "runtime/exec/session/session_internal.h"
@@ -246,15 +247,13 @@ static weir_status hold(weir_exec_session *session, weir_variable *var,
   return WEIR_OK;
 }
 
-weir_status weir_session_vars_begin(weir_exec_session *session,
-                                    const weir_cached *cached,
-                                    weir_frame *frame, weir_var_buffer **held,
-                                    weir_error *err) {
+/* Holds all, or none after a failure. */
+static weir_status hold_all(weir_exec_session *session,
+                            const weir_cached *cached, weir_frame *frame,
+                            weir_var_buffer **held, weir_error *err) {
   uint32_t n = cached->compiled->var_count;
-  if (n == 0) return WEIR_OK;
   weir_status s = WEIR_OK;
   memset(held, 0, 2 * (size_t)n * sizeof *held);
-  WEIR_TRY(check_here(session, cached, err));
   pthread_mutex_lock(session->vars_lock);
   for (uint32_t i = 0; s == WEIR_OK && i < n; i++) {
     const weir_var_use *use = &cached->compiled->vars[i];
@@ -264,6 +263,28 @@ weir_status weir_session_vars_begin(weir_exec_session *session,
   }
   pthread_mutex_unlock(session->vars_lock);
   if (s != WEIR_OK) weir_session_vars_end(session, cached, held, false);
+  return s;
+}
+
+/* A GPU that variables are on; NULL: none. */
+static const weir_exec_gpu *gpu_of(const weir_compiled *c) {
+  for (uint32_t i = 0; i < c->var_count; i++)
+    if (c->vars[i].gpu != NULL) return c->vars[i].gpu;
+  return NULL;
+}
+
+/* Nothing is held while memory of a GPU is waited for: other runs go on. */
+weir_status weir_session_vars_begin(weir_exec_session *session,
+                                    const weir_cached *cached,
+                                    weir_frame *frame, weir_var_buffer **held,
+                                    weir_error *err) {
+  if (cached->compiled->var_count == 0) return WEIR_OK;
+  WEIR_TRY(check_here(session, cached, err));
+  weir_gpu_wait wait = {0};
+  weir_status s;
+  do s = hold_all(session, cached, frame, held, err);
+  while (s != WEIR_OK &&
+         weir_gpu_wait_more(gpu_of(cached->compiled), &wait, err));
   return s;
 }
 

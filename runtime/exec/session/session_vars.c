@@ -229,6 +229,15 @@ static weir_status check_here(const weir_exec_session *session,
   return WEIR_OK;
 }
 
+/* A buffer that got no memory of its GPU would be the next run's spare one, in
+ * place of one that has some. */
+static void drop_empty(weir_exec_session *session, weir_var_buffer **held) {
+  weir_var_buffer *b = held[1];
+  if (b->gpu != NULL || b == held[0] || b->users != 1) return;
+  drop_buffer(session, b);
+  held[1] = NULL;
+}
+
 /* Holds the buffers of one use, held[0] to be read and held[1] to be written.
  */
 static weir_status hold(weir_exec_session *session, weir_variable *var,
@@ -242,9 +251,12 @@ static weir_status hold(weir_exec_session *session, weir_variable *var,
   if (use->write == WEIR_NO_INDEX) return WEIR_OK;
   held[1] = place_to_write(session, var, use, frame, held[0]);
   if (held[1] == NULL) return weir_fail_memory(err, var->bytes);
-  WEIR_TRY(weir_var_buffer_write(held[1], use->gpu, &data, err));
-  weir_frame_set_external(frame, use->write, data);
-  return WEIR_OK;
+  weir_status s = weir_var_buffer_write(held[1], use->gpu, &data, err);
+  if (s == WEIR_OK)
+    weir_frame_set_external(frame, use->write, data);
+  else
+    drop_empty(session, held);
+  return s;
 }
 
 /* Holds all, or none after a failure. */

@@ -93,8 +93,9 @@
            "run every node by a kernel of its own"),             \
       REF_KERNELS, IN_PROCESS
 /* The forms of a cluster's text. */
-#define CLUSTERS                                                         \
-  "ps=1,worker=2,gpu=1, FILE.yaml, graph (its `cluster:`) or auto (one " \
+#define CLUSTERS                                                               \
+  "ps=1,worker=2,gpu=1,gpu_memory=8GiB, FILE.yaml, graph (its `cluster:`) or " \
+  "auto (one "                                                                 \
   "worker with this machine's devices)"
 #define CLUSTER                                       \
   TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER", \

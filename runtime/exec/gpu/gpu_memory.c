@@ -2,7 +2,8 @@
 #include "runtime/exec/gpu/gpu_memory.h"
 
 #include <string.h>
-#include <time.h>
+
+#include "runtime/exec/futex.h"
 
 /* Nobody tells when another process gives memory of a GPU back, so a wait is
  * tries with naps between them that double up to a tenth of a second: a short
@@ -12,9 +13,10 @@
 
 enum { kFirstNapNs = 1000000, kLongestNapNs = 100000000 };
 
+/* Nobody ends the nap; a signal may, which does no harm. */
 static void sleep_ns(int64_t ns) {
-  const struct timespec t = {ns / 1000000000, ns % 1000000000};
-  nanosleep(&t, NULL); /* a signal ends it early, which does no harm */
+  weir_nap nap = {0};
+  (void)weir_nap_sleep(&nap, ns);
 }
 
 /* Of the host's memory a limit or a deadline is reached, and stays so. */

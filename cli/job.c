@@ -123,6 +123,7 @@ int cli_job_open(cli_job *job, const cli_args *args, int threads) {
   if (s == WEIR_OK) s = limit_of(args, "memory", &opts.memory_limit, &err);
   if (s == WEIR_OK) s = threads_of(args, threads, &opts.threads, &err);
   opts.timeout_ns = args->timeout_ns;
+  opts.device_wait_ns = args->device_wait_ns;
   opts.isa = args->isa;
   if (args->tasks != NULL) opts.on_log = on_log;
   if (s == WEIR_OK) s = cli_watch_start(args->timeout_ns, &err);

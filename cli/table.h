@@ -70,6 +70,11 @@
   TEXT("threads", 't', "N", threads, "WEIR_THREADS", \
        "threads running at once (one per core)"),    \
       ISA
+/* Of commands that compute, each in its own process and in tasks of --local. */
+#define DEVICE_WAIT                                                           \
+  TIME("device-wait", "TIME", device_wait_ns, NULL,                           \
+       "wait so long for memory of a GPU that other processes hold (0s); no " \
+       "effect without GPUs")
 #define DATA_ROOT                                          \
   TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT", \
        "open data files beneath DIR only")
@@ -79,7 +84,7 @@
   LIST("map", 0, "OLD=NEW", maps, \
        "variable NEW gets tensor OLD of the file of weights")
 #define RUN_OPTIONS                                              \
-  THREADS,                                                       \
+  THREADS, DEVICE_WAIT,                                          \
       LIST("input", 'i', "NAME=VALUE", inputs,                   \
            "feed an input: @FILE, @FILE#MEMBER, @FILE[0:8], -, " \
            "f32:2x2=1,2,3,4, [[1, 2]], random, random:seed=1"),  \
@@ -88,8 +93,9 @@
            "run every node by a kernel of its own"),             \
       REF_KERNELS, IN_PROCESS
 /* The forms of a cluster's text. */
-#define CLUSTERS                                                         \
-  "ps=1,worker=2,gpu=1, FILE.yaml, graph (its `cluster:`) or auto (one " \
+#define CLUSTERS                                                               \
+  "ps=1,worker=2,gpu=1,gpu_memory=8GiB, FILE.yaml, graph (its `cluster:`) or " \
+  "auto (one "                                                                 \
   "worker with this machine's devices)"
 #define CLUSTER                                       \
   TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER", \
@@ -204,7 +210,7 @@
 #define TRAIN_COMMON TRAIN_COMMON_WITH(JSON_LINES)
 /* With the command's own --format. */
 #define TRAIN_COMMON_WITH(...)                                           \
-  THREADS, GRAPH_OPTIONS, DATA_ROOT,                                     \
+  THREADS, DEVICE_WAIT, GRAPH_OPTIONS, DATA_ROOT,                        \
       TEXT("checkpoint", 0, "DIR", checkpoint, NULL,                     \
            "folder of checkpoints, instead of train: checkpoint: dir:"), \
       MAP, REF_KERNELS, IN_PROCESS, __VA_ARGS__,                         \

@@ -289,6 +289,7 @@ static weir_status add_device(reader *r, weir_cluster_device *d,
       (weir_sv){weir_arena_string(&c->arena, text, strlen(text)), strlen(text)};
   d->task = c->task_count;
   d->memory_bytes = part->model.memory_bytes;
+  d->memory_given = part->memory_given;
   c->kind_count[at->kind]++;
   c->classes[d->cls].count++;
   return d->text.data != NULL ? WEIR_OK : weir_fail_memory(r->err, 64);
@@ -408,12 +409,25 @@ weir_status weir_cluster_from_yaml(const weir_allocator *alloc,
   return end(&r, s, out_cluster);
 }
 
+/* `gpu_memory`: the kind whose memory |key| is; ANY: it is something else. */
+static weir_device_kind memory_of(weir_sv key) {
+  static const char kMemory[] = "_memory";
+  size_t n = sizeof kMemory - 1;
+  if (key.size <= n || memcmp(key.data + key.size - n, kMemory, n) != 0)
+    return WEIR_DEVICE_ANY;
+  return weir_device_kind_find((weir_sv){key.data, key.size - n});
+}
+
 static weir_status read_pair(reader *r, weir_sv pair) {
   const char *equals = memchr(pair.data, '=', pair.size);
   int64_t count;
   if (equals == NULL) return bad(r, NULL, "expected NAME=NUMBER", pair);
   weir_sv key = {pair.data, (size_t)(equals - pair.data)};
   weir_sv value = {equals + 1, pair.size - key.size - 1};
+  weir_device_kind kind = memory_of(key);
+  if (kind != WEIR_DEVICE_ANY)
+    return weir_machine_set_memory(&r->machine.parts[kind], value, NULL,
+                                   r->err);
   if (!weir_text_int(value, &count))
     return bad(r, NULL, "expected NAME=NUMBER", pair);
   return read_count(r, key, count, NULL, NULL);

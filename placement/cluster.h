@@ -34,9 +34,9 @@
  *       - {address: "host-a:2222", cpu: {threads: 8}, gpu: {count: 4}}
  *       - {address: "host-b:2222", cpu: {gflops: 300, memory: 8GiB}}
  *
- * The short form "ps=1,worker=2,gpu=1,threads=4" has the section's numbers;
- * "auto" is one worker with this machine's CPU; weir_place_request.machine adds
- * its GPUs. */
+ * The short form "ps=1,worker=2,gpu=1,threads=4" has the section's numbers, and
+ * "gpu_memory=8GiB" the memory of each device of a kind; "auto" is one worker
+ * with this machine's CPU; weir_place_request.machine adds its GPUs. */
 
 typedef struct weir_cluster_task {
   weir_sv job;
@@ -51,6 +51,7 @@ typedef struct weir_cluster_device {
   uint32_t task;
   uint32_t cls;         /* in |classes| */
   int64_t memory_bytes; /* cap; INT64_MAX: none */
+  bool memory_given;    /* by the cluster; else the cap is the kind's */
 } weir_cluster_device;
 
 /* Devices of one kind that cost the same: classes of a problem. */

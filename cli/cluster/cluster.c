@@ -132,6 +132,7 @@ static weir_status start_task(const starting *s, size_t i, const char *job,
   add_value(&w, "--isa", a->isa);
   add_value(&w, "--checkpoint-root", checkpoint_root(a));
   add_time(&w, "--heartbeat", a->heartbeat_ns);
+  add_time(&w, "--device-wait", a->device_wait_ns);
   if (a->quiet) add(&w, "--quiet");
   add(&w, NULL);
   return cli_spawn_start(l->spawn, name, (char *const *)(uintptr_t)w.at, err);

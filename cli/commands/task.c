@@ -87,6 +87,7 @@ static const cli_option options[] = {
          "where drivers may have this task write and read its shards of "
          "checkpoints (nowhere: the drivers do)"),
     THREADS,
+    DEVICE_WAIT,
     TIME("start-timeout", "TIME", start_ns, NULL,
          "end with exit code 138 when no driver has begun by then (never)"),
     HEARTBEAT,

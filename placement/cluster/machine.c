@@ -46,6 +46,14 @@ weir_status weir_machine_set_threads(weir_machine *m, int64_t threads,
   return WEIR_OK;
 }
 
+weir_status weir_machine_set_memory(weir_machine_part *p, weir_sv text,
+                                    const weir_mark *at, weir_error *err) {
+  p->memory_given = weir_quantity_bytes(text, &p->model.memory_bytes) &&
+                    p->model.memory_bytes > 0;
+  if (p->memory_given) return WEIR_OK;
+  return bad(err, at, "a size above 0 is written 16GiB", text);
+}
+
 /* ---- Keys of a kind */
 
 static weir_status read_threads(const weir_yaml_entry *e, weir_device_kind kind,
@@ -98,12 +106,8 @@ static weir_status read_figure(const weir_yaml_entry *e, weir_device_kind kind,
   const weir_yaml *v = e->value;
   weir_sv text = v->kind == WEIR_YAML_SCALAR ? v->text : none;
   if (weir_sv_starts_with(e->key, "x-")) return WEIR_OK;
-  if (weir_sv_is(e->key, "memory")) {
-    if (weir_quantity_bytes(text, &p->model.memory_bytes) &&
-        p->model.memory_bytes > 0)
-      return WEIR_OK;
-    return bad(err, &v->mark, "a size above 0 is written 16GiB", text);
-  }
+  if (weir_sv_is(e->key, "memory"))
+    return weir_machine_set_memory(p, text, &v->mark, err);
   if (weir_sv_is(e->key, "bandwidth")) {
     if (weir_quantity_rate(text, &p->model.bytes_per_us)) return WEIR_OK;
     return bad(err, &v->mark, "a rate is written 20GB/s", text);

@@ -14,8 +14,9 @@ enum { WEIR_MACHINE_THREADS = 256 }; /* of one device, at most */
 /* Devices of one kind in one machine. */
 typedef struct weir_machine_part {
   uint32_t count;
-  uint32_t threads; /* of one device; 1 where the kind is no host's */
-  bool rate_given;  /* model.mflops is the device's; else one thread's */
+  uint32_t threads;  /* of one device; 1 where the kind is no host's */
+  bool rate_given;   /* model.mflops is the device's; else one thread's */
+  bool memory_given; /* else model.memory_bytes is the kind's */
   weir_device_model model;
 } weir_machine_part;
 
@@ -42,6 +43,11 @@ weir_status weir_machine_read_part(const weir_yaml *y, weir_device_kind kind,
 weir_status weir_machine_read_key(const weir_yaml_entry *e,
                                   weir_machine *machine, bool *out_known,
                                   weir_error *err);
+
+/* Sets the memory of each device of |part|: "16GiB". Errors: W3020 at |at| (may
+ * be NULL). */
+weir_status weir_machine_set_memory(weir_machine_part *part, weir_sv text,
+                                    const weir_mark *at, weir_error *err);
 
 /* Sets the threads of each device of the host's kinds. Errors: W3020 at |at|
  * (may be NULL). */

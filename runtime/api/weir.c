@@ -91,8 +91,9 @@ static weir_status make_runtime(const weir_runtime_opts *opts,
   runtime->on_log = opts->on_log;
   runtime->on_log_self = opts->on_log_self;
   pthread_mutex_init(&runtime->lock, NULL);
+  const weir_gpus_options gpus = {.wait_ns = opts->device_wait_ns};
   weir_status s =
-      weir_gpus_create(&runtime->env, NULL, &runtime->env.gpus, err);
+      weir_gpus_create(&runtime->env, &gpus, &runtime->env.gpus, err);
   if (s == WEIR_OK) {
     *out_runtime = runtime;
     return s;
@@ -114,6 +115,8 @@ weir_status weir_runtime_create(const weir_runtime_opts *opts,
     return weir_fail(err, WEIR_W0002, NULL,
                      "threads is %d, expected 1 to 256, or 0 for one a core",
                      (int)o.threads);
+  if (o.device_wait_ns < 0)
+    return weir_fail(err, WEIR_W0002, NULL, "device_wait_ns is negative");
   return make_runtime(&o, o.allocator != NULL ? &hook : NULL, out_runtime, err);
 }
 

@@ -185,6 +185,9 @@ typedef struct weir_device_vtable {
   /* Whether |event| has happened, or its wait would fail: without blocking. */
   bool (*is_over)(weir_device *device, weir_event *event);
   weir_device_memory (*memory)(weir_device *device);
+  /* From now on all buffers together take |limit_bytes| at most; 0: no limit.
+   * Buffers that are there stay, and count. */
+  void (*set_limit)(weir_device *device, size_t limit_bytes);
   const struct weir_gemm_vtable *gemm; /* gemm.h; NULL: has none */
 } weir_device_vtable;
 

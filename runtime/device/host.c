@@ -13,8 +13,7 @@
 
 typedef struct host_device {
   weir_device base;
-  size_t limit_bytes;
-  atomic_size_t used_bytes, peak_bytes;
+  atomic_size_t limit_bytes, used_bytes, peak_bytes;
 } host_device;
 
 static void host_release(weir_device *device) {
@@ -24,9 +23,10 @@ static void host_release(weir_device *device) {
 /* Takes |bytes| out of the limit; false when that would exceed it. */
 static bool reserve(host_device *host, size_t bytes) {
   size_t used = atomic_load(&host->used_bytes), wanted;
+  size_t limit = atomic_load(&host->limit_bytes);
   do {
     if (!weir_size_add(used, bytes, &wanted)) return false;
-    if (host->limit_bytes != 0 && wanted > host->limit_bytes) return false;
+    if (limit != 0 && wanted > limit) return false;
   } while (!atomic_compare_exchange_weak(&host->used_bytes, &used, wanted));
   size_t peak = atomic_load(&host->peak_bytes);
   while (wanted > peak &&
@@ -40,9 +40,9 @@ static weir_status host_alloc(weir_device *device, size_t bytes,
   host_device *host = (host_device *)device;
   *out_buffer = (weir_device_buffer){0};
   if (!reserve(host, bytes))
-    return weir_fail(err, WEIR_W6002, NULL,
-                     "%zu bytes wanted, %zu of %zu in use", bytes,
-                     atomic_load(&host->used_bytes), host->limit_bytes);
+    return weir_fail(
+        err, WEIR_W6002, NULL, "%zu bytes wanted, %zu of %zu in use", bytes,
+        atomic_load(&host->used_bytes), atomic_load(&host->limit_bytes));
   void *data = weir_alloc_aligned(device->alloc, bytes, 64);
   if (data == NULL) {
     atomic_fetch_sub(&host->used_bytes, bytes);
@@ -153,10 +153,14 @@ static bool host_is_over(weir_device *device, weir_event *event) {
 static weir_device_memory host_memory(weir_device *device) {
   host_device *host = (host_device *)device;
   return (weir_device_memory){
-      .limit_bytes = host->limit_bytes,
+      .limit_bytes = atomic_load(&host->limit_bytes),
       .used_bytes = atomic_load(&host->used_bytes),
       .peak_bytes = atomic_load(&host->peak_bytes),
   };
+}
+
+static void host_set_limit(weir_device *device, size_t limit_bytes) {
+  atomic_store(&((host_device *)device)->limit_bytes, limit_bytes);
 }
 
 static const weir_device_vtable kHost = {
@@ -180,6 +184,7 @@ static const weir_device_vtable kHost = {
     .wait = host_wait,
     .is_over = host_is_over,
     .memory = host_memory,
+    .set_limit = host_set_limit,
     .gemm = NULL, /* kernels of the host have their own */
 };
 
@@ -191,7 +196,7 @@ weir_status weir_device_host_create(const weir_allocator *alloc,
   host_device *host = weir_alloc_array(alloc, 1, sizeof *host);
   if (host == NULL) return weir_fail_memory(err, sizeof *host);
   host->base = (weir_device){.vt = &kHost, .alloc = alloc, .name = *name};
-  host->limit_bytes = limit_bytes;
+  atomic_init(&host->limit_bytes, limit_bytes);
   *out_device = &host->base;
   return WEIR_OK;
 }

@@ -127,6 +127,10 @@ static weir_device_memory null_memory(weir_device *device) {
                               .peak_bytes = null->peak_bytes};
 }
 
+static void null_set_limit(weir_device *device, size_t limit_bytes) {
+  ((null_device *)device)->limit_bytes = limit_bytes;
+}
+
 static const weir_device_vtable kNull = {
     .release = null_release,
     .alloc = null_alloc,
@@ -148,6 +152,7 @@ static const weir_device_vtable kNull = {
     .wait = null_wait,
     .is_over = null_is_over,
     .memory = null_memory,
+    .set_limit = null_set_limit,
     .gemm = NULL,
 };
 

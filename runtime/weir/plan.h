@@ -60,9 +60,9 @@ typedef struct weir_plan_opts {
   /* Requests that no device meets: -1 all are dropped, 0 as their rules say, 1
    * none is (W3002). */
   int32_t strictness;
-  /* "ps=1,worker=2,gpu=1", "auto" (this machine), "graph" (its own), the name
-   * of a file that ends in .yaml; NULL: the graph's own if it has one, else
-   * this machine. */
+  /* "ps=1,worker=2,gpu=1,gpu_memory=8GiB", "auto" (this machine), "graph" (its
+   * own), the name of a file that ends in .yaml; NULL: the graph's own if it
+   * has one, else this machine. */
   const char *cluster;
   const char *objective; /* `weir place --help` lists them; NULL: the first */
   const char *placer;    /* likewise; with a seed "random:7"; with one that

@@ -59,10 +59,13 @@ typedef struct weir_runtime_opts {
    * runtime that gives one decides for all. W0002 (no such set), W0005 (the
    * machine lacks it, or oneDNN uses another already). */
   const char *isa;
+  /* For how long memory of a GPU is waited for that other processes hold: a
+   * failure (W6001) comes when it is over. 0: not at all. */
+  int64_t device_wait_ns;
 } weir_runtime_opts;
 
 /* |opts| may be NULL. Threads start with the first session.
- * Errors: W0002 (threads outside 0 to 256), W0004, W6001. */
+ * Errors: W0002 (threads outside 0 to 256, a negative wait), W0004, W6001. */
 WEIR_API weir_status weir_runtime_create(const weir_runtime_opts *opts,
                                          weir_runtime **out_runtime,
                                          weir_error *err);

@@ -31,6 +31,8 @@ static void test_refuses_bad_options(void **state) {
   assert_null(runtime);
   opts.threads = -1;
   assert_error(weir_runtime_create(&opts, &runtime, &err), &err, "W0002");
+  opts = (weir_runtime_opts){.struct_size = sizeof opts, .device_wait_ns = -1};
+  assert_error(weir_runtime_create(&opts, &runtime, &err), &err, "W0002");
   opts = (weir_runtime_opts){.struct_size = 4};
   assert_error(weir_runtime_create(&opts, &runtime, &err), &err, "W0004");
   weir_allocator_hook hook = {.struct_size = sizeof hook};

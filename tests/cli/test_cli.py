@@ -856,7 +856,8 @@ class Others(Case):
 
     def test_help_agrees_between_commands(self):
         """Forms of a cluster; what needs --in-process says so, always."""
-        forms = "ps=1,worker=2,gpu=1, FILE.yaml, graph (its `cluster:`) or auto"
+        forms = ("ps=1,worker=2,gpu=1,gpu_memory=8GiB, FILE.yaml, graph (its "
+                 "`cluster:`) or auto")
         options = ("placer", "objective", "budget", "costs", "plan")
         for names, needs in ((("place", "trace"), False),
                              (("run", "bench", "train", "eval", "predict"),

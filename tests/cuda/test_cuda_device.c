@@ -289,13 +289,17 @@ static void limit_bounds_kept_blocks_too(void **state) {
   assert_error(d->vt->alloc(d, 8 << 10, &b, &err), &err, "W6002");
   assert_non_null(strstr(err.message,
                          "8192 bytes of GPU 0 wanted, 98304 of "
-                         "102400 in use"));
+                         "102400 in use, the limit of this process there"));
   weir_device_memory m = d->vt->memory(d);
   if (standin != NULL) assert_int_equal(m.total_bytes, 1 << 30);
   assert_int_equal(m.limit_bytes, 100 << 10);
   assert_int_equal(m.used_bytes, 96 << 10);
   assert_int_equal(m.peak_bytes, 96 << 10);
   d->vt->free(d, &a);
+  /* A lower limit gives back what is kept beyond it. */
+  if (standin != NULL) assert_int_equal(counts().blocks, 1);
+  d->vt->set_limit(d, 4 << 10);
+  if (standin != NULL) assert_int_equal(counts().blocks, 0);
   weir_device_release(d);
   cuda_world_check_clean();
 }
@@ -319,7 +323,16 @@ static void kept_blocks_make_room(void **state) {
   assert_error(d->vt->alloc(d, 400 << 10, &c, &err), &err, "W6001");
   assert_non_null(strstr(err.message,
                          "409600 bytes of GPU 0 wanted, 655360 are in use "
-                         "here, 393216 of 1048576 are free there"));
+                         "here, 393216 of 1048576 are free there, other "
+                         "processes and CUDA itself hold 0"));
+  standin->set_others(100 << 10, 0);
+  d->vt->set_limit(d, 1100 << 10);
+  assert_error(d->vt->alloc(d, 400 << 10, &c, &err), &err, "W6001");
+  assert_non_null(strstr(err.message,
+                         "655360 are in use here of a limit of 1126400, 290816 "
+                         "of 1048576 are free there, other processes and CUDA "
+                         "itself hold 102400"));
+  d->vt->set_limit(d, 0);
   assert_error(d->vt->alloc(d, SIZE_MAX - (640 << 10), &c, &err), &err,
                "W6001");
   assert_error(d->vt->alloc(d, SIZE_MAX / 2 + 2, &c, &err), &err, "W6001");

@@ -291,5 +291,77 @@ class Bad(Data):
                           STANDIN_MEMORY="1000000")
             self.assertRegex(p.stderr, r"error\[W6001\]: .*GPU 0")
 
+    def two_tasks(self):
+        """A graph for the GPUs of two tasks, which are one GPU."""
+        path = os.path.join(self.work, "two.weir.yaml")
+        pathlib.Path(path).write_text(
+            "weir: 1\ninputs: {x: 'f32[256, 256] = uniform(-1, 1, seed=3)'}\n"
+            "nodes:\n  a: mul(x, x)\n  b: tanh(add(a, x))\noutputs: [b]\n"
+            "placement:\n"
+            "  - {match: a, device: '/job:worker/task:0/gpu:0'}\n"
+            "  - {match: '*', device: '/job:worker/task:1/gpu:0', soft: true}\n",
+            "utf-8")
+        return path
+
+    def test_two_tasks_have_a_limit_each(self):
+        graph = self.two_tasks()
+        cluster = "worker=2,gpu=1,gpu_memory=900KiB"
+        for job in ("--in-process", "--local"):
+            p = self.weir("run", graph, job, cluster)
+            self.assertRegex(p.stderr, r"ran .* 2 devices: \S*GPU:0, \S*GPU:0")
+            # Runs at the same time have a frame each: 512 KiB on task 1.
+            p = self.weir("bench", graph, "--inflight", 4, "--runs", 20,
+                          "--threads", 4, job, cluster, code=7)
+            self.assertRegex(
+                p.stderr, r"error\[W6002\]: .*524288 bytes of GPU 0 wanted, "
+                r"\d+ of (921600|1843200) in use, the limit")
+            self.assertIn("`memory:` of the task's gpu", p.stderr)
+        file = os.path.join(self.work, "c.yaml")
+        pathlib.Path(file).write_text(
+            "worker: {tasks: 2, gpu: {count: 1, memory: 900KiB}}\n", "utf-8")
+        self.weir("run", graph, "--in-process", file)
+
+    def test_memory_of_others_is_waited_for(self):
+        self.on_standin()
+        job = ("--device-wait", "60s", "--local",
+               "worker=2,gpu=1,gpu_memory=2MiB")
+        self.weir("run", self.two_tasks(), *job,
+                  STANDIN_OTHERS="1073741824", STANDIN_OTHERS_TRIES="6")
+        self.weir("run", self.graph("mlp"), "--device-wait", "60s", *ONE_GPU,
+                  STANDIN_OTHERS="1073741824", STANDIN_OTHERS_TRIES="6")
+
+    def test_a_wait_ends(self):
+        self.on_standin()
+        for wait, says in (((), "$"), (("--device-wait", "200ms"),
+                                       r", after a wait of 0\.2 s$")):
+            for job, limit in ((ONE_GPU, ""),
+                               (("--local", "worker=1,gpu=1,gpu_memory=64MiB"),
+                                " of a limit of 67108864")):
+                p = self.weir("run", self.graph("mlp"), *job, *wait, code=7,
+                              STANDIN_OTHERS="1073000000")
+                self.assertRegex(
+                    p.stderr, r"(?m)error\[W6001\]: .*\d+ bytes of GPU 0 wanted,"
+                    fr" \d+ are in use here{limit}, \d+ of 1073741824 are free "
+                    r"there, other processes and CUDA itself hold 1073000000"
+                    + says)
+
+    def test_workers_between_graphs_have_limits(self):
+        self.on_standin()
+        row = cases.TRAININGS[0]
+        t = cases.Trained(self.caller(), row, cases.TRAIN_WAYS["one"],
+                          (GRAPHS, self.work, self.data))
+        p = self.weir("train", t.path, *t.common, "--steps", 2, "--set",
+                      "train.mode=sync(aggregate=1)", "--device-wait", "100ms",
+                      "--local", "ps=1,worker=1,gpu=1,gpu_memory=64MiB", code=6,
+                      STANDIN_OTHERS="1073741824")
+        self.assertRegex(p.stderr, r"W6001.*GPU 0 wanted, 0 are in use here of "
+                         r"a limit of 67108864.*after a wait of 0\.1 s")
+
+    def test_bad_waits_are_refused(self):
+        for text in ("soon", "-1s", "4 pages"):
+            p = self.weir("run", self.graph("mlp"), "--device-wait", text,
+                          code=2)
+            self.assertIn("--device-wait", p.stderr)
+
 
 unittest.main(argv=sys.argv[:1] + [w for w in WORDS if w != "--long"])

@@ -5,95 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/place.h"
-#include "placement/solve/placer.h"
-#include "runtime/exec/gpu/gpus.h"
 #include "runtime/exec/run/trace.h"
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_snapshot.h"
 #include "runtime/exec/session/session_vars.h"
-#include "tests/cuda/cuda_world.h"
-#include "tests/exec/generated.h"
-#include "tests/exec/support.h"
+#include "tests/cuda/scene.h"
 
 /* Sessions whose nodes are on GPUs. */
-
-enum { kOutputs = 8 };
-
-typedef struct scene {
-  exec_world world;
-  weir_pool *pool;
-  weir_graph *graph;
-  weir_placing *placing;
-  weir_exec_session *session;
-  weir_error err;
-} scene;
-
-static const char *build_root(void) {
-  return getenv("WEIR_BUILD_ROOT");
-}
-
-static weir_status open_session(scene *s, const char *cluster) {
-  weir_place_request request = {.graph = s->graph,
-                                .cluster = cluster,
-                                .options = {.placer = weir_placer_find("first"),
-                                            .strictness = WEIR_PLACE_STRICT}};
-  weir_plan *plan = NULL;
-  const weir_gpus_options gpus = {
-      .module = build_root(), .cuda = cuda_folder, .sleepy = standin != NULL};
-  WEIR_TRY(weir_gpus_create(&s->world.env, &gpus, &s->world.env.gpus, &s->err));
-  WEIR_TRY(weir_placing_create(s->world.env.alloc, &request, &s->placing, &plan,
-                               &s->err));
-  weir_session_options options = {.placing = s->placing, .plan = plan};
-  weir_status status = weir_exec_session_create(
-      &s->world.env, s->pool, s->graph, &options, &s->session, &s->err);
-  weir_plan_unref(plan);
-  return status;
-}
-
-/* The graph and the pool: what is not to fail. */
-static void open_graph(scene *s, const char *text, int threads) {
-  char why[512];
-  memset(s, 0, sizeof *s);
-  s->err = (weir_error)WEIR_ERROR_INIT;
-  exec_world_init(&s->world);
-  s->pool = exec_pool(&s->world, threads);
-  if (!run_load(&s->world.env, text, strlen(text), &s->graph, why))
-    fail_msg("%s", why);
-}
-
-static void open_scene(scene *s, const char *text, const char *cluster,
-                       int threads) {
-  open_graph(s, text, threads);
-  assert_ok(open_session(s, cluster), &s->err);
-}
-
-static void close_scene(scene *s) {
-  weir_exec_session_release(s->session);
-  weir_placing_unref(s->placing);
-  weir_gpus_release(s->world.env.gpus);
-  weir_graph_unref(s->graph);
-  weir_pool_release(s->pool);
-  exec_world_check_empty(&s->world);
-  cuda_world_check_clean();
-}
-
-static weir_status run(scene *s, weir_exec_fetch *fetches,
-                       const weir_run_options *options) {
-  for (uint32_t i = 0; i < s->graph->output_count; i++)
-    fetches[i] = (weir_exec_fetch){.value = s->graph->outputs[i].value,
-                                   .error = fetches[i].error};
-  s->err = (weir_error)WEIR_ERROR_INIT;
-  weir_exec_request request = {.fetches = fetches,
-                               .fetch_count = s->graph->output_count,
-                               .options = options};
-  return weir_exec_run(s->session, &request, &s->err);
-}
-
-static void drop(const scene *s, weir_exec_fetch *fetches) {
-  for (uint32_t i = 0; i < s->graph->output_count; i++)
-    weir_tensor_unref(fetches[i].tensor);
-}
 
 /* ---- Values */
 
@@ -131,7 +49,7 @@ static void run_steps(scene *s, int steps, weir_tensor *out[][kOutputs]) {
   for (int i = 0; i < steps; i++) {
     weir_exec_fetch fetches[kOutputs] = {0};
     weir_run_options options = {.step = (uint64_t)i};
-    assert_ok(run(s, fetches, &options), &s->err);
+    assert_ok(scene_run(s, fetches, &options), &s->err);
     for (uint32_t k = 0; k < s->graph->output_count; k++)
       out[i][k] = fetches[k].tensor;
   }
@@ -156,14 +74,14 @@ static void values_are_the_hosts(void **state) {
   weir_tensor *want[kSteps][kOutputs], *got[kSteps][kOutputs];
   scene host;
   snprintf(text, sizeof text, kNodes, kPlaces[kHost]);
-  open_scene(&host, text, cluster, 1);
+  scene_open(&host, text, cluster, 1);
   run_steps(&host, kSteps, want);
   for (int i = 0; i < 12; i++) {
     scene s;
     snprintf(text, sizeof text, kNodes, kPlaces[i % places]);
     if (standin != NULL) standin->set_seed((uint64_t)i);
     if (standin != NULL) standin->set_check_launches(true);
-    open_scene(&s, text, cluster, 1 + i % 4);
+    scene_open(&s, text, cluster, 1 + i % 4);
     run_steps(&s, kSteps, got);
     if (standin != NULL) assert_true(standin->counts().launches > 0);
     for (int step = 0; step < kSteps; step++)
@@ -171,22 +89,15 @@ static void values_are_the_hosts(void **state) {
         check_near(got[step][k], want[step][k]);
         weir_tensor_unref(got[step][k]);
       }
-    close_scene(&s);
+    scene_close(&s);
   }
   for (int step = 0; step < kSteps; step++)
     for (uint32_t k = 0; k < host.graph->output_count; k++)
       weir_tensor_unref(want[step][k]);
-  close_scene(&host);
+  scene_close(&host);
 }
 
 /* ---- Variables */
-
-static weir_node_id node_of(const scene *s, const char *name) {
-  for (weir_node_id i = 0; i < s->graph->node_count; i++)
-    if (weir_sv_equal(s->graph->nodes[i].name, weir_sv_from(name))) return i;
-  fail_msg("no node %s", name);
-  return 0;
-}
 
 static const char kCounter[] =
     "weir: 1\n"
@@ -199,8 +110,9 @@ static const char kCounter[] =
 
 static float first_of(scene *s, const char *name) {
   weir_tensor *t = NULL;
-  assert_ok(weir_exec_variable_get(s->session, node_of(s, name), &t, &s->err),
-            &s->err);
+  assert_ok(
+      weir_exec_variable_get(s->session, scene_node(s, name), &t, &s->err),
+      &s->err);
   float value = *(const float *)t->data;
   weir_tensor_unref(t);
   return value;
@@ -213,17 +125,17 @@ static void variables_are_read_and_set(void **state) {
   weir_tensor *kept = NULL, *set = NULL;
   const int64_t dims[] = {3};
   weir_shape shape = weir_shape_of(1, dims);
-  open_scene(&s, kCounter, "worker=1,gpu=1", 2);
+  scene_open(&s, kCounter, "worker=1,gpu=1", 2);
   assert_true(first_of(&s, "w") == 1.0f);
   for (int i = 0; i < 3; i++) {
-    assert_ok(run(&s, fetches, NULL), &s.err);
-    drop(&s, fetches);
+    assert_ok(scene_run(&s, fetches, NULL), &s.err);
+    scene_drop(&s, fetches);
   }
-  assert_ok(
-      weir_exec_variable_snapshot(s.session, node_of(&s, "w"), &kept, &s.err),
-      &s.err);
-  assert_ok(run(&s, fetches, NULL), &s.err);
-  drop(&s, fetches);
+  assert_ok(weir_exec_variable_snapshot(s.session, scene_node(&s, "w"), &kept,
+                                        &s.err),
+            &s.err);
+  assert_ok(scene_run(&s, fetches, NULL), &s.err);
+  scene_drop(&s, fetches);
   assert_true(*(const float *)kept->data == 8.0f);
   assert_true(first_of(&s, "w") == 16.0f);
   weir_tensor_unref(kept);
@@ -231,13 +143,13 @@ static void variables_are_read_and_set(void **state) {
                                       &s.err),
             &s.err);
   for (int i = 0; i < 3; i++) ((float *)set->data)[i] = 5.0f;
-  assert_ok(weir_exec_variable_set(s.session, node_of(&s, "w"), set, &s.err),
+  assert_ok(weir_exec_variable_set(s.session, scene_node(&s, "w"), set, &s.err),
             &s.err);
-  assert_ok(run(&s, fetches, NULL), &s.err);
+  assert_ok(scene_run(&s, fetches, NULL), &s.err);
   assert_true(*(const float *)fetches[0].tensor->data == 10.0f);
-  drop(&s, fetches);
+  scene_drop(&s, fetches);
   weir_tensor_unref(set);
-  close_scene(&s);
+  scene_close(&s);
 }
 
 /* ---- Failures */
@@ -264,17 +176,17 @@ static void refused_data_is_the_hosts_error(void **state) {
     char text[1024];
     weir_exec_fetch fetches[kOutputs] = {0};
     snprintf(text, sizeof text, kDivision, gpu ? "gpu:0" : "cpu:0");
-    open_scene(&s, text, "worker=1,gpu=1", 2);
+    scene_open(&s, text, "worker=1,gpu=1", 2);
     for (int k = 0; k < 4; k++) {
       told[gpu][k] = (weir_error)WEIR_ERROR_INIT;
       fetches[k].error = &told[gpu][k];
     }
-    assert_true(run(&s, fetches, NULL) != WEIR_OK);
+    assert_true(scene_run(&s, fetches, NULL) != WEIR_OK);
     assert_ok(fetches[2].status, &told[gpu][2]);
     assert_int_equal(((const int32_t *)fetches[2].tensor->data)[299], 598);
-    drop(&s, fetches);
+    scene_drop(&s, fetches);
     assert_true(first_of(&s, "w") == 1.0f); /* no step */
-    close_scene(&s);
+    scene_close(&s);
   }
   for (int k = 0; k < 2; k++) {
     assert_string_equal(told[0][k].id, told[1][k].id);
@@ -293,11 +205,11 @@ static void nan_is_trapped(void **state) {
            "weir: 1\ninputs: {x: 'f32[4] = zeros([4])'}\nnodes:\n"
            "  a: sub(x, 1)\n  b: log(a)\n  c: exp(b)\noutputs: [c, a]\n"
            "placement:\n  - {match: '*', device: 'gpu:0'}\n");
-  open_scene(&s, text, "worker=1,gpu=1", 2);
-  assert_error(run(&s, fetches, &options), &s.err, "W5004");
+  scene_open(&s, text, "worker=1,gpu=1", 2);
+  assert_error(scene_run(&s, fetches, &options), &s.err, "W5004");
   assert_string_equal(s.err.node, "b");
-  drop(&s, fetches);
-  close_scene(&s);
+  scene_drop(&s, fetches);
+  scene_close(&s);
 }
 
 static void traces_have_a_row_for_the_gpu(void **state) {
@@ -305,11 +217,11 @@ static void traces_have_a_row_for_the_gpu(void **state) {
   scene s;
   weir_trace *trace = NULL;
   weir_exec_fetch fetches[kOutputs] = {0};
-  open_scene(&s, kCounter, "worker=1,gpu=1", 1);
+  scene_open(&s, kCounter, "worker=1,gpu=1", 1);
   assert_ok(weir_exec_trace_create(&s.world.env, 64, &trace, &s.err), &s.err);
   weir_run_options options = {.trace = trace};
-  assert_ok(run(&s, fetches, &options), &s.err);
-  drop(&s, fetches);
+  assert_ok(scene_run(&s, fetches, &options), &s.err);
+  scene_drop(&s, fetches);
   bool met = false;
   for (size_t i = 0; i < weir_trace_count(trace); i++) {
     weir_trace_event e = weir_trace_event_at(trace, i);
@@ -319,7 +231,7 @@ static void traces_have_a_row_for_the_gpu(void **state) {
   }
   assert_true(met);
   weir_exec_trace_release(trace);
-  close_scene(&s);
+  scene_close(&s);
 }
 
 /* ---- Steps that are kept */
@@ -339,14 +251,14 @@ static void a_steady_step_is_one_call(void **state) {
   (void)state;
   scene s;
   weir_exec_fetch fetches[kOutputs] = {0};
-  open_scene(&s, kSteady, "worker=1,gpu=1", 1);
+  scene_open(&s, kSteady, "worker=1,gpu=1", 1);
   for (int i = 0; i < 8; i++) {
     standin_counts before = {0};
     if (standin != NULL) before = standin->counts();
-    assert_ok(run(&s, fetches, NULL), &s.err);
+    assert_ok(scene_run(&s, fetches, NULL), &s.err);
     float got = *(const float *)fetches[0].tensor->data;
     if (got != (float)(1 << i)) fail_msg("step %d: %g", i, got);
-    drop(&s, fetches);
+    scene_drop(&s, fetches);
     if (standin == NULL || i < 4) continue;
     standin_counts after = standin->counts();
     assert_int_equal(after.graph_launches - before.graph_launches, 1);
@@ -354,7 +266,7 @@ static void a_steady_step_is_one_call(void **state) {
     assert_int_equal(after.calls - before.calls, 6);
     assert_int_equal(after.mallocs, before.mallocs);
   }
-  close_scene(&s);
+  scene_close(&s);
 }
 
 /* The pool copies them. */
@@ -362,47 +274,48 @@ static void large_outputs_are_whole(void **state) {
   (void)state;
   scene s;
   weir_exec_fetch fetches[kOutputs] = {0};
-  open_scene(&s,
+  scene_open(&s,
              "weir: 1\n"
              "inputs: {n: 'i32[300000] = range(0, 300000)'}\n"
              "nodes:\n  y: add(n, n)\noutputs: [y]\n"
              "placement:\n  - {match: '*', device: 'gpu:0'}\n",
              "worker=1,gpu=1", 3);
   for (int i = 0; i < 4; i++) {
-    assert_ok(run(&s, fetches, NULL), &s.err);
+    assert_ok(scene_run(&s, fetches, NULL), &s.err);
     const int32_t *y = fetches[0].tensor->data;
     for (int k = 0; k < 300000; k++)
       if (y[k] != 2 * k) fail_msg("run %d: element %d is %d", i, k, (int)y[k]);
-    drop(&s, fetches);
+    scene_drop(&s, fetches);
   }
-  close_scene(&s);
+  scene_close(&s);
 }
 
 /* ---- Sweeps: open, run, read a variable, close */
 
 static weir_status life(scene *s) {
-  weir_status status = open_session(s, "worker=1,gpu=2");
+  weir_status status = scene_open_session(s, "worker=1,gpu=2");
   for (int i = 0; i < 5 && status == WEIR_OK; i++) {
     weir_exec_fetch fetches[kOutputs] = {0};
-    status = run(s, fetches, NULL);
-    drop(s, fetches);
+    status = scene_run(s, fetches, NULL);
+    scene_drop(s, fetches);
   }
   weir_tensor *t = NULL;
   if (status == WEIR_OK)
-    status = weir_exec_variable_get(s->session, node_of(s, "v"), &t, &s->err);
+    status =
+        weir_exec_variable_get(s->session, scene_node(s, "v"), &t, &s->err);
   weir_tensor_unref(t);
   return status;
 }
 
 static uint64_t calls_of_a_life(const char *text, uint64_t *allocations) {
   scene s;
-  open_graph(&s, text, 2);
+  scene_open_graph(&s, text, 2);
   uint64_t before = standin->counts().calls;
   uint64_t made = atomic_load(&s.world.memory.calls);
   assert_ok(life(&s), &s.err);
   uint64_t calls = standin->counts().calls - before;
   *allocations = atomic_load(&s.world.memory.calls) - made;
-  close_scene(&s);
+  scene_close(&s);
   return calls;
 }
 
@@ -417,12 +330,12 @@ static void every_call_fails_once(void **state) {
   uint64_t calls = calls_of_a_life(text, &allocations);
   for (uint64_t k = 1; k <= calls; k++) {
     scene s;
-    open_graph(&s, text, 1 + (int)(k % 2));
+    scene_open_graph(&s, text, 1 + (int)(k % 2));
     standin->set_seed(k % 3);
     standin->fail_at(k, kCodes[k % 2]);
     weir_status status = life(&s);
     if (status != WEIR_OK) assert_true(s.err.id[0] == 'W');
-    close_scene(&s);
+    scene_close(&s);
   }
 }
 
@@ -435,11 +348,11 @@ static void lost_gpus_end_runs(void **state) {
   uint64_t calls = calls_of_a_life(text, &allocations);
   for (uint64_t k = 1; k <= calls; k += 3) {
     scene s;
-    open_graph(&s, text, 2);
+    scene_open_graph(&s, text, 2);
     standin->lose_at(k, cudaErrorECCUncorrectable);
     weir_status status = life(&s);
     if (status != WEIR_OK) assert_true(s.err.id[0] == 'W');
-    close_scene(&s);
+    scene_close(&s);
   }
 }
 
@@ -452,13 +365,13 @@ static void every_allocation_fails_once(void **state) {
   (void)calls_of_a_life(text, &allocations);
   for (uint64_t k = 1; k <= allocations; k++) {
     scene s;
-    open_graph(&s, text, 2);
+    scene_open_graph(&s, text, 2);
     s.world.memory.fail_at = atomic_load(&s.world.memory.calls) + k;
     weir_status status = life(&s);
     s.world.memory.fail_at = 0;
     if (status != WEIR_OK && strcmp(s.err.id, "W6001") != 0)
       fail_msg("allocation %d: %s %s", (int)k, s.err.id, s.err.message);
-    close_scene(&s);
+    scene_close(&s);
   }
 }
 
@@ -467,12 +380,12 @@ static void missing_gpu_is_an_error(void **state) {
   cuda_world_needs_standin("GPUs that go away");
   scene s;
   weir_exec_fetch fetches[kOutputs] = {0};
-  open_graph(&s, kCounter, 1);
+  scene_open_graph(&s, kCounter, 1);
   standin->set_devices(0);
-  assert_ok(open_session(&s, "worker=1,gpu=1"), &s.err);
-  assert_error(run(&s, fetches, NULL), &s.err, "W6004");
-  drop(&s, fetches);
-  close_scene(&s);
+  assert_ok(scene_open_session(&s, "worker=1,gpu=1"), &s.err);
+  assert_error(scene_run(&s, fetches, NULL), &s.err, "W6004");
+  scene_drop(&s, fetches);
+  scene_close(&s);
 }
 
 int main(void) {

@@ -160,6 +160,17 @@ void device_limit_is_kept(void **state) {
   assert_error(d->vt->alloc(d, SIZE_MAX, &b, &err), &err, "W6002");
   assert_null(b.handle);
   assert_ok(d->vt->alloc(d, 50, &b, &err), &err);
+  /* Another limit, below what is there, above it, and none. */
+  weir_device_buffer more;
+  d->vt->set_limit(d, 120);
+  assert_int_equal(d->vt->memory(d).limit_bytes, 120);
+  assert_error(d->vt->alloc(d, 1, &more, &err), &err, "W6002");
+  d->vt->free(d, &a);
+  assert_error(d->vt->alloc(d, 71, &more, &err), &err, "W6002");
+  assert_ok(d->vt->alloc(d, 70, &more, &err), &err);
+  d->vt->set_limit(d, 0);
+  assert_ok(d->vt->alloc(d, 1000, &a, &err), &err);
+  d->vt->free(d, &more);
   d->vt->free(d, &a);
   d->vt->free(d, &b);
   weir_device_release(d);

@@ -100,6 +100,42 @@ static void the_short_form_has_threads(void **state) {
   weir_cluster_release(c);
 }
 
+static void memory_is_given_or_the_kinds(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  static const struct {
+    const char *text;
+    int64_t bytes; /* of the GPU; 0: the kind's */
+  } rows[] = {{"worker=1,gpu=1", 0},
+              {"worker=1,gpu_memory=3MiB,gpu=1", 3 << 20},
+              {"gpu_memory=512,worker=1,cpu_memory=1GiB,gpu=1", 512}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    weir_cluster *c = NULL;
+    assert_ok(weir_cluster_from_text(weir_allocator_system(),
+                                     weir_sv_from(rows[i].text), &c, &err),
+              &err);
+    assert_int_equal(c->device_count, 2);
+    const weir_cluster_device *gpu = &c->devices[1];
+    assert_int_equal(gpu->memory_given, rows[i].bytes != 0);
+    assert_int_equal(gpu->memory_bytes,
+                     rows[i].bytes != 0
+                         ? rows[i].bytes
+                         : weir_device_kinds[WEIR_GPU]->model.memory_bytes);
+    assert_int_equal(c->devices[0].memory_given, i == 2);
+    weir_cluster_release(c);
+  }
+  static const char *const bad[] = {"worker=1,gpu_memory=0",
+                                    "worker=1,gpu_memory=-1",
+                                    "worker=1,gpu_memory=much"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    weir_cluster *c = NULL;
+    assert_error(weir_cluster_from_text(weir_allocator_system(),
+                                        weir_sv_from(bad[i]), &c, &err),
+                 &err, "W3020");
+    assert_non_null(strstr(err.message, "a size above 0 is written 16GiB"));
+  }
+}
+
 static void bad_sections_are_refused(void **state) {
   (void)state;
   static const struct {
@@ -285,6 +321,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(machines_differ),
       cmocka_unit_test(the_short_form_has_threads),
+      cmocka_unit_test(memory_is_given_or_the_kinds),
       cmocka_unit_test(bad_sections_are_refused),
       cmocka_unit_test(paths_of_sockets),
       cmocka_unit_test(too_many_figures_are_refused),

@@ -7,26 +7,32 @@
 #include "runtime/exec/gpu/gpus.h"
 
 /* GPUs of this part's task. */
-static uint32_t gpus_of(const weir_train_part *p) {
+static weir_worker_gpus gpus_of(const weir_train_part *p) {
   const weir_cluster *c = p->list.cluster;
-  uint32_t count = 0;
+  weir_worker_gpus gpus = {0};
   for (uint32_t t = 0; c != NULL && t < c->task_count; t++) {
     const weir_cluster_task *task = &c->tasks[t];
     if (!weir_sv_is(task->job, "worker") || task->index != p->self.index)
       continue;
-    for (uint32_t d = 0; d < task->device_count; d++)
-      count += c->devices[task->first_device + d].name.type == WEIR_GPU;
+    for (uint32_t i = 0; i < task->device_count; i++) {
+      const weir_cluster_device *d = &c->devices[task->first_device + i];
+      if (d->name.type != WEIR_GPU) continue;
+      gpus.count++;
+      if (d->memory_given) gpus.memory_bytes = d->memory_bytes;
+    }
   }
-  return count;
+  return gpus;
 }
 
 weir_status weir_part_gpus(weir_train_part *p, weir_session_options *session,
                            weir_error *err) {
   weir_error why = WEIR_ERROR_INIT;
   char text[320];
-  uint32_t wanted = gpus_of(p), there = 0;
-  if (wanted == 0) return WEIR_OK;
-  if (weir_gpus_count(p->env.gpus, &there, &why) != WEIR_OK || there < wanted) {
+  weir_worker_gpus wanted = gpus_of(p);
+  uint32_t there = 0;
+  if (wanted.count == 0) return WEIR_OK;
+  if (weir_gpus_count(p->env.gpus, &there, &why) != WEIR_OK ||
+      there < wanted.count) {
     if (why.id[0] == 0)
       snprintf(why.message, sizeof why.message, "this process has %u GPUs",
                there);

@@ -6,6 +6,7 @@
 #include "runtime/api/cluster/task_list.h"
 #include "runtime/base/env_system.h"
 #include "runtime/dist/serve/serve.h"
+#include "runtime/exec/gpu/gpus.h"
 
 struct weir_task_server {
   weir_runtime *runtime; /* held */
@@ -46,6 +47,20 @@ static weir_status find_task(const weir_task_list *list,
   return s;
 }
 
+/* A driver's cluster may say more; this process's own bounds it. */
+static void bound_gpus(const weir_task_server *server,
+                       const weir_driver_task *task) {
+  const weir_cluster *c = server->list.cluster;
+  for (uint32_t i = 0; i < c->device_count; i++) {
+    const weir_cluster_device *d = &c->devices[i];
+    const weir_cluster_task *of = &c->tasks[d->task];
+    if (d->name.type == WEIR_GPU && d->memory_given &&
+        weir_sv_is(of->job, task->job) && of->index == task->index)
+      weir_gpus_bound(server->env.gpus, d->name.index.first,
+                      (size_t)d->memory_bytes);
+  }
+}
+
 static weir_status open_server(weir_task_server *server,
                                const weir_task_opts *o, weir_error *err) {
   weir_runtime *runtime = server->runtime;
@@ -54,6 +69,7 @@ static weir_status open_server(weir_task_server *server,
   const weir_driver_task *task = NULL;
   WEIR_TRY(weir_task_list_read(runtime, o->graph, o->cluster, list, err));
   WEIR_TRY(find_task(list, o, &task, err));
+  bound_gpus(server, task);
   const char *address = o->address != NULL ? o->address : task->address;
   if (address[0] == '\0')
     return weir_fail(err, WEIR_W0002, NULL,

@@ -10,10 +10,17 @@
 
 struct weir_placing;
 
-/* Places |graph| on one CPU and |gpus| GPUs; any request may be dropped. |env|
+/* The GPUs of a worker. */
+typedef struct weir_worker_gpus {
+  uint32_t count;
+  int64_t memory_bytes; /* of each, by the cluster; 0: it does not say */
+} weir_worker_gpus;
+
+/* Places |graph| on one CPU and |gpus|; any request may be dropped. |env|
  * outlives the placing. Errors: those of weir_placing_create. */
 weir_status weir_worker_placing_create(const weir_env *env,
-                                       const weir_graph *graph, uint32_t gpus,
+                                       const weir_graph *graph,
+                                       weir_worker_gpus gpus,
                                        struct weir_placing **out_placing,
                                        weir_error *err);
 void weir_worker_placing_release(struct weir_placing *placing); /* NULL-safe */

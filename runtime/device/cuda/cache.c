@@ -2,6 +2,7 @@
 #include "runtime/device/cuda/cache.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #include "runtime/base/size.h"
 #include "runtime/device/cuda/fail.h"
@@ -93,7 +94,8 @@ void weir_cuda_cache_release(weir_cuda_device *gpu) {
 
 static weir_status fail_out_of_memory(weir_cuda_device *gpu, size_t bytes,
                                       weir_error *err) {
-  size_t used = gpu->cache.used_bytes, free_bytes = 0, total = 0;
+  const weir_cuda_cache *cache = &gpu->cache;
+  size_t used = cache->used_bytes, free_bytes = 0, total = 0;
   cudaError_t e = gpu->api.cudaMemGetInfo(&free_bytes, &total);
   weir_cuda_gpu_note(gpu, e);
   if (atomic_load(&gpu->base.lost)) return weir_cuda_gpu_enter(gpu, err);
@@ -101,10 +103,17 @@ static weir_status fail_out_of_memory(weir_cuda_device *gpu, size_t bytes,
     return weir_cuda_fail(gpu->host, err, "W6001",
                           "%zu bytes of GPU %d wanted, %zu are in use here",
                           bytes, gpu->gpu, used);
+  size_t taken = total - free_bytes, held = cache->held_bytes;
+  size_t others = taken > held ? taken - held : 0;
+  char limit[48] = "";
+  if (cache->limit_bytes != 0)
+    snprintf(limit, sizeof limit, " of a limit of %zu", cache->limit_bytes);
   return weir_cuda_fail(gpu->host, err, "W6001",
-                        "%zu bytes of GPU %d wanted, %zu are in use here, %zu "
-                        "of %zu are free there",
-                        bytes, gpu->gpu, used, free_bytes, total);
+                        "%zu bytes of GPU %d wanted, %zu are in use here%s, "
+                        "%zu of %zu are free there, other processes and CUDA "
+                        "itself hold %zu",
+                        bytes, gpu->gpu, used, limit, free_bytes, total,
+                        others);
 }
 
 /* A block of |whole| bytes from CUDA, for a buffer of |bytes|. */
@@ -164,7 +173,8 @@ static weir_status alloc_locked(weir_cuda_device *gpu, size_t bytes,
   if (!weir_size_add(cache->used_bytes, bytes, &used) ||
       (cache->limit_bytes != 0 && used > cache->limit_bytes))
     return weir_cuda_fail(gpu->host, err, "W6002",
-                          "%zu bytes of GPU %d wanted, %zu of %zu in use",
+                          "%zu bytes of GPU %d wanted, %zu of %zu in use, "
+                          "the limit of this process there",
                           bytes, gpu->gpu, cache->used_bytes,
                           cache->limit_bytes);
   void *address = NULL;
@@ -201,6 +211,17 @@ void weir_cuda_cache_free(weir_device *device, weir_device_buffer *buffer) {
   cache->used_bytes -= buffer->bytes;
   pthread_mutex_unlock(&cache->lock);
   *buffer = (weir_device_buffer){0};
+}
+
+void weir_cuda_cache_set_limit(weir_device *device, size_t limit_bytes) {
+  weir_cuda_device *gpu = (weir_cuda_device *)device;
+  weir_cuda_cache *cache = &gpu->cache;
+  bool usable = weir_cuda_gpu_enter(gpu, NULL) == WEIR_OK;
+  pthread_mutex_lock(&cache->lock);
+  cache->limit_bytes = limit_bytes;
+  if (usable && limit_bytes != 0 && cache->held_bytes > limit_bytes)
+    give_back(gpu);
+  pthread_mutex_unlock(&cache->lock);
 }
 
 weir_device_memory weir_cuda_cache_memory(weir_device *device) {

@@ -35,11 +35,12 @@ void weir_cuda_cache_end(weir_cuda_cache *cache);
 /* Gives all memory back to CUDA and ends the cache. */
 void weir_cuda_cache_release(struct weir_cuda_device *gpu);
 
-/* Methods of the device: alloc, free, memory. */
+/* Methods of the device: alloc, free, memory, set_limit. */
 weir_status weir_cuda_cache_alloc(weir_device *device, size_t bytes,
                                   weir_device_buffer *out_buffer,
                                   weir_error *err);
 void weir_cuda_cache_free(weir_device *device, weir_device_buffer *buffer);
 weir_device_memory weir_cuda_cache_memory(weir_device *device);
+void weir_cuda_cache_set_limit(weir_device *device, size_t limit_bytes);
 
 #endif

@@ -92,6 +92,7 @@ static const weir_device_vtable kGpu = {
     .wait = weir_cuda_queue_event_wait,
     .is_over = weir_cuda_queue_event_is_over,
     .memory = weir_cuda_cache_memory,
+    .set_limit = weir_cuda_cache_set_limit,
     .gemm = &weir_cuda_gemm,
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/compile/compile_gpu.h"
 
+#include "runtime/base/size.h"
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/gpu/gpus.h"
 #include "runtime/exec/program/instr_gpu.h"
@@ -31,14 +32,33 @@ struct weir_device *weir_compile_device(const weir_compiler *c) {
   return gpu != NULL ? gpu->gpu.device : NULL;
 }
 
+/* What GPU |index| may take: tasks of one process share it, and their limits
+ * are one. 0: one of them has no limit. */
+static size_t limit_of(const weir_compiler *c, int32_t index) {
+  const weir_cluster *cluster = c->request->plan->placement->cluster;
+  const bool *own = c->request->tasks;
+  size_t limit = 0;
+  for (uint32_t i = 0; i < cluster->device_count; i++) {
+    const weir_cluster_device *d = &cluster->devices[i];
+    if (d->name.type != WEIR_GPU || d->name.index.first != index ||
+        (own != NULL && !own[d->task]))
+      continue;
+    if (!d->memory_given ||
+        !weir_size_add(limit, (size_t)d->memory_bytes, &limit))
+      return 0;
+  }
+  return limit;
+}
+
 weir_status weir_compile_gpus(weir_compiler *c, weir_error *err) {
   const weir_cluster *cluster = c->request->plan->placement->cluster;
   for (uint32_t p = 0; p < c->partition->part_count; p++) {
     const weir_cluster_device *d =
         &cluster->devices[c->partition->parts[p].device];
     if (!is_gpu(c, p) || (c->own != NULL && !c->own[p])) continue;
-    weir_status s =
-        weir_gpus_get(c->env->gpus, d->name.index.first, &c->parts[p].gpu, err);
+    int32_t index = d->name.index.first;
+    weir_status s = weir_gpus_get(c->env->gpus, index, limit_of(c, index),
+                                  &c->parts[p].gpu, err);
     if (s == WEIR_OK) continue;
     weir_hint(err, "the plan puts nodes on %.*s", WEIR_SV(d->text));
     return s;

@@ -2,6 +2,7 @@
 #include "runtime/exec/gpu/gpu_frame.h"
 
 #include "runtime/exec/gpu/gpu_graph.h"
+#include "runtime/exec/gpu/gpu_memory.h"
 #include "runtime/exec/parallel.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/run.h"
@@ -68,9 +69,10 @@ weir_status weir_gpu_frame_create(weir_frame *f, weir_error *err) {
   void *staged = NULL;
   WEIR_TRY(d->vt->queue_create(d, &g->queue, err));
   WEIR_TRY(d->vt->event_create(d, &g->looked, err));
-  WEIR_TRY(d->vt->alloc(d, sizeof(weir_body_block), &g->block, err));
+  WEIR_TRY(
+      weir_gpu_alloc_waiting(g->gpu, sizeof(weir_body_block), &g->block, err));
   if (p->memory_bytes > 0)
-    WEIR_TRY(d->vt->alloc(d, p->memory_bytes, &g->memory, err));
+    WEIR_TRY(weir_gpu_alloc_waiting(g->gpu, p->memory_bytes, &g->memory, err));
   if (p->staged_bytes > 0)
     WEIR_TRY(d->vt->host_alloc(d, p->staged_bytes, &staged, err));
   g->staged = staged;

@@ -3,6 +3,7 @@
 
 #include "runtime/device/cuda.h"
 #include "runtime/exec/futex.h"
+#include "runtime/exec/gpu/gpu_memory.h"
 
 /* A GPU is opened by the first that asks for it and closed with the process's
  * list. One thread for each open one waits for events: a driver's wait takes a
@@ -15,9 +16,12 @@ enum { kLookNs = 300000, kTries = 3 };
 struct weir_gpus {
   const weir_env *env;
   weir_gpus_options options;
-  pthread_mutex_t lock;
+  pthread_mutex_t lock;  /* of the rest */
+  pthread_cond_t opened; /* or not, after a try */
   weir_module_handle module;
   weir_exec_gpu *items[WEIR_CUDA_GPUS];
+  bool opening[WEIR_CUDA_GPUS];      /* by a thread that holds no lock */
+  size_t most_bytes[WEIR_CUDA_GPUS]; /* of weir_gpus_bound; 0: no bound */
 };
 
 /* ---- The thread that waits */
@@ -34,9 +38,10 @@ static weir_gpu_end *next_end(weir_exec_gpu *g) {
 
 static void look(const weir_exec_gpu *g, weir_event *event) {
   weir_device *d = g->gpu.device;
-  int64_t until = g->clock->now_ns(g->clock->self) + kLookNs;
+  const weir_clock *clock = g->env->clock;
+  int64_t until = clock->now_ns(clock->self) + kLookNs;
   while (!g->sleepy && !d->vt->is_over(d, event) &&
-         g->clock->now_ns(g->clock->self) < until)
+         clock->now_ns(clock->self) < until)
     weir_cpu_relax();
 }
 
@@ -125,17 +130,28 @@ static void close_gpu(const weir_env *env, weir_exec_gpu *g) {
   weir_free(env->alloc, g);
 }
 
-static weir_status open_parts(weir_gpus *gpus, weir_exec_gpu *g,
-                              weir_error *err) {
+/* Other processes may hold so much that the driver cannot begin. */
+static weir_status create(weir_gpus *gpus, weir_exec_gpu *g,
+                          weir_device **out_device, weir_error *err) {
   weir_device_name name = weir_device_name_any();
   name.index = (weir_index_range){g->index, g->index};
   name.type = WEIR_GPU;
   const weir_cuda_options cuda = {.runtime_folder = gpus->options.cuda,
                                   .gpu = g->index};
+  weir_gpu_wait wait = {0};
+  weir_status s;
+  do
+    s = weir_device_cuda_create(gpus->env, &gpus->module, &name, &cuda,
+                                out_device, err);
+  while (s != WEIR_OK &&
+         weir_gpu_wait_for(gpus->env, gpus->options.wait_ns, &wait, err));
+  return s;
+}
+
+static weir_status open_parts(weir_gpus *gpus, weir_exec_gpu *g,
+                              weir_error *err) {
   weir_device *d = NULL;
-  WEIR_TRY(weir_device_cuda_load(&gpus->module, gpus->options.module, err));
-  WEIR_TRY(
-      weir_device_cuda_create(gpus->env, &gpus->module, &name, &cuda, &d, err));
+  WEIR_TRY(create(gpus, g, &d, err));
   g->gpu.device = d;
   WEIR_TRY(weir_gpu_open(d, &g->gpu, err));
   WEIR_TRY(d->vt->queue_create(d, &g->copies, err));
@@ -153,7 +169,8 @@ static weir_status open_gpu(weir_gpus *gpus, int32_t index,
   if (g == NULL) return weir_fail_memory(err, sizeof *g);
   g->index = index;
   g->last = &g->first;
-  g->clock = gpus->env->clock;
+  g->env = gpus->env;
+  g->wait_ns = gpus->options.wait_ns;
   g->sleepy = gpus->options.sleepy;
   pthread_mutex_init(&g->copy_lock, NULL);
   pthread_mutex_init(&g->lock, NULL);
@@ -177,6 +194,7 @@ weir_status weir_gpus_create(const weir_env *env,
   gpus->env = env;
   if (options != NULL) gpus->options = *options;
   pthread_mutex_init(&gpus->lock, NULL);
+  pthread_cond_init(&gpus->opened, NULL);
   return WEIR_OK;
 }
 
@@ -184,12 +202,35 @@ void weir_gpus_release(weir_gpus *gpus) {
   if (gpus == NULL) return;
   for (int i = 0; i < WEIR_CUDA_GPUS; i++) close_gpu(gpus->env, gpus->items[i]);
   pthread_mutex_destroy(&gpus->lock);
+  pthread_cond_destroy(&gpus->opened);
   weir_free(gpus->env->alloc, gpus);
 }
 
-weir_status weir_gpus_get(weir_gpus *gpus, int32_t index,
+/* Opens GPU |index|, unless another thread does. |lock| is held, but not while
+ * the driver works or is waited for. */
+static weir_status open_once(weir_gpus *gpus, int32_t index, weir_error *err) {
+  while (gpus->opening[index]) pthread_cond_wait(&gpus->opened, &gpus->lock);
+  if (gpus->items[index] != NULL) return WEIR_OK;
+  WEIR_TRY(weir_device_cuda_load(&gpus->module, gpus->options.module, err));
+  weir_exec_gpu *g = NULL;
+  gpus->opening[index] = true;
+  pthread_mutex_unlock(&gpus->lock);
+  weir_status s = open_gpu(gpus, index, &g, err);
+  pthread_mutex_lock(&gpus->lock);
+  gpus->opening[index] = false;
+  gpus->items[index] = g;
+  pthread_cond_broadcast(&gpus->opened);
+  return s;
+}
+
+static void set_limit(const weir_gpus *gpus, int32_t index, size_t bytes) {
+  weir_device *d = gpus->items[index]->gpu.device;
+  size_t most = gpus->most_bytes[index];
+  d->vt->set_limit(d, most != 0 && (bytes == 0 || most < bytes) ? most : bytes);
+}
+
+weir_status weir_gpus_get(weir_gpus *gpus, int32_t index, size_t limit_bytes,
                           weir_exec_gpu **out_gpu, weir_error *err) {
-  weir_status s = WEIR_OK;
   *out_gpu = NULL;
   if (gpus == NULL)
     return weir_fail(err, WEIR_W6004, NULL, "this process has no GPUs");
@@ -198,11 +239,18 @@ weir_status weir_gpus_get(weir_gpus *gpus, int32_t index,
                      "there is no GPU %d, the most are %d", (int)index,
                      (int)WEIR_CUDA_GPUS);
   pthread_mutex_lock(&gpus->lock);
-  if (gpus->items[index] == NULL)
-    s = open_gpu(gpus, index, &gpus->items[index], err);
+  weir_status s = open_once(gpus, index, err);
+  if (s == WEIR_OK) set_limit(gpus, index, limit_bytes);
   *out_gpu = gpus->items[index];
   pthread_mutex_unlock(&gpus->lock);
   return s;
+}
+
+void weir_gpus_bound(weir_gpus *gpus, int32_t index, size_t most_bytes) {
+  if (gpus == NULL || index < 0 || index >= WEIR_CUDA_GPUS) return;
+  pthread_mutex_lock(&gpus->lock);
+  gpus->most_bytes[index] = most_bytes;
+  pthread_mutex_unlock(&gpus->lock);
 }
 
 weir_status weir_gpus_count(weir_gpus *gpus, uint32_t *out_count,

@@ -12,12 +12,12 @@
  *
  *   weir_gpus_create(env, NULL, &gpus, err);     opens nothing
  *   env.gpus = gpus;
- *   s = weir_gpus_get(env.gpus, 0, &gpu, err);   opens the first one, once
+ *   s = weir_gpus_get(env.gpus, 0, 0, &gpu, err);  opens the first one, once
  *   weir_gpus_release(gpus);                     after all that used them
  *
  * Any thread. A task's device GPU:k is the k-th that CUDA shows to its process;
  * tasks of one process, and processes that are shown the same ones, share
- * them. */
+ * them, and those of one process its limit too. */
 
 /* An event that somebody waits for without a thread. |done| is called once, on
  * the GPU's thread, which it must not hold up. |err| is lent for the call; NULL
@@ -43,7 +43,8 @@ typedef struct weir_exec_gpu {
   pthread_cond_t more;
   weir_gpu_end *first, **last;
   bool stop, sleepy;
-  const weir_clock *clock;
+  int64_t wait_ns; /* for memory (gpu_memory.h) */
+  const weir_env *env;
 } weir_exec_gpu;
 
 typedef struct weir_gpus weir_gpus;
@@ -53,6 +54,8 @@ typedef struct weir_gpus_options {
   const char *module; /* of libweir_cuda.so */
   const char *cuda;   /* of CUDA's libraries, as in weir_cuda_options */
   bool sleepy;        /* the thread that waits sleeps at once */
+  /* For how long memory that other processes hold is waited for; 0: not. */
+  int64_t wait_ns;
 } weir_gpus_options;
 
 /* |options| is lent, its paths too; may be NULL. Errors: W6001. */
@@ -61,10 +64,17 @@ weir_status weir_gpus_create(const weir_env *env,
                              weir_gpus **out_gpus, weir_error *err);
 void weir_gpus_release(weir_gpus *gpus); /* NULL-safe */
 
-/* GPU |index|, which lives as long as |gpus|. Blocks while it is opened.
+/* GPU |index|, which lives as long as |gpus|. From now on its buffers in this
+ * process take |limit_bytes| at most, or what weir_gpus_bound said if that is
+ * less; 0: all that there is. Blocks while it is opened, and then waits for
+ * memory; no lock is held that other GPUs need.
  * Errors: W6004: it is not there, or |gpus| is NULL; W6001, W6003. */
-weir_status weir_gpus_get(weir_gpus *gpus, int32_t index,
+weir_status weir_gpus_get(weir_gpus *gpus, int32_t index, size_t limit_bytes,
                           weir_exec_gpu **out_gpu, weir_error *err);
+
+/* Bounds every later limit of GPU |index|; 0: not. NULL-safe; a GPU that cannot
+ * be there is passed over. */
+void weir_gpus_bound(weir_gpus *gpus, int32_t index, size_t most_bytes);
 
 /* How many there are, without a beginning of work on any. Errors: W6004. */
 weir_status weir_gpus_count(weir_gpus *gpus, uint32_t *out_count,

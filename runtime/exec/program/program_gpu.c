@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/size.h"
-#include "runtime/exec/gpu/gpus.h"
+#include "runtime/exec/gpu/gpu_memory.h"
 
 /* Of equal addresses the largest comes first, and has the copy. */
 
@@ -67,7 +67,6 @@ static weir_status write(weir_program *p, const constant *all, uint32_t count,
 }
 
 weir_status weir_program_gpu_constants(weir_program *p, weir_error *err) {
-  weir_device *d = p->gpu->gpu.device;
   size_t bytes = 0;
   constant *all =
       weir_alloc_array(p->alloc, (size_t)p->value_count + 1, sizeof *all);
@@ -78,7 +77,8 @@ weir_status weir_program_gpu_constants(weir_program *p, weir_error *err) {
     s = weir_fail_memory(err, p->value_count * sizeof *all);
   uint32_t count = s == WEIR_OK ? collect(p, met, all) : 0;
   if (s == WEIR_OK) s = place(p, all, count, &bytes, err);
-  if (s == WEIR_OK && bytes > 0) s = d->vt->alloc(d, bytes, &p->constants, err);
+  if (s == WEIR_OK && bytes > 0)
+    s = weir_gpu_alloc_waiting(p->gpu, bytes, &p->constants, err);
   if (s == WEIR_OK) s = write(p, all, count, err);
   weir_free(p->alloc, all);
   weir_free(p->alloc, met);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
+#include "runtime/exec/gpu/gpu_memory.h"
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_first.h"
 #include "runtime/exec/session/session_internal.h"
@@ -228,6 +229,15 @@ static weir_status check_here(const weir_exec_session *session,
   return WEIR_OK;
 }
 
+/* A buffer that got no memory of its GPU would be the next run's spare one, in
+ * place of one that has some. */
+static void drop_empty(weir_exec_session *session, weir_var_buffer **held) {
+  weir_var_buffer *b = held[1];
+  if (b->gpu != NULL || b == held[0] || b->users != 1) return;
+  drop_buffer(session, b);
+  held[1] = NULL;
+}
+
 /* Holds the buffers of one use, held[0] to be read and held[1] to be written.
  */
 static weir_status hold(weir_exec_session *session, weir_variable *var,
@@ -241,20 +251,21 @@ static weir_status hold(weir_exec_session *session, weir_variable *var,
   if (use->write == WEIR_NO_INDEX) return WEIR_OK;
   held[1] = place_to_write(session, var, use, frame, held[0]);
   if (held[1] == NULL) return weir_fail_memory(err, var->bytes);
-  WEIR_TRY(weir_var_buffer_write(held[1], use->gpu, &data, err));
-  weir_frame_set_external(frame, use->write, data);
-  return WEIR_OK;
+  weir_status s = weir_var_buffer_write(held[1], use->gpu, &data, err);
+  if (s == WEIR_OK)
+    weir_frame_set_external(frame, use->write, data);
+  else
+    drop_empty(session, held);
+  return s;
 }
 
-weir_status weir_session_vars_begin(weir_exec_session *session,
-                                    const weir_cached *cached,
-                                    weir_frame *frame, weir_var_buffer **held,
-                                    weir_error *err) {
+/* Holds all, or none after a failure. */
+static weir_status hold_all(weir_exec_session *session,
+                            const weir_cached *cached, weir_frame *frame,
+                            weir_var_buffer **held, weir_error *err) {
   uint32_t n = cached->compiled->var_count;
-  if (n == 0) return WEIR_OK;
   weir_status s = WEIR_OK;
   memset(held, 0, 2 * (size_t)n * sizeof *held);
-  WEIR_TRY(check_here(session, cached, err));
   pthread_mutex_lock(session->vars_lock);
   for (uint32_t i = 0; s == WEIR_OK && i < n; i++) {
     const weir_var_use *use = &cached->compiled->vars[i];
@@ -264,6 +275,28 @@ weir_status weir_session_vars_begin(weir_exec_session *session,
   }
   pthread_mutex_unlock(session->vars_lock);
   if (s != WEIR_OK) weir_session_vars_end(session, cached, held, false);
+  return s;
+}
+
+/* A GPU that variables are on; NULL: none. */
+static const weir_exec_gpu *gpu_of(const weir_compiled *c) {
+  for (uint32_t i = 0; i < c->var_count; i++)
+    if (c->vars[i].gpu != NULL) return c->vars[i].gpu;
+  return NULL;
+}
+
+/* Nothing is held while memory of a GPU is waited for: other runs go on. */
+weir_status weir_session_vars_begin(weir_exec_session *session,
+                                    const weir_cached *cached,
+                                    weir_frame *frame, weir_var_buffer **held,
+                                    weir_error *err) {
+  if (cached->compiled->var_count == 0) return WEIR_OK;
+  WEIR_TRY(check_here(session, cached, err));
+  weir_gpu_wait wait = {0};
+  weir_status s;
+  do s = hold_all(session, cached, frame, held, err);
+  while (s != WEIR_OK &&
+         weir_gpu_wait_more(gpu_of(cached->compiled), &wait, err));
   return s;
 }
 

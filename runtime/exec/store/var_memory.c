@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/store/var_memory.h"
 
-#include "runtime/exec/gpu/gpus.h"
+#include "runtime/exec/gpu/gpu_memory.h"
 
 /* A buffer has room in the host's memory always, which costs addresses alone
  * until it is written, and in that of one GPU at a time. */
@@ -17,7 +17,6 @@ static weir_status to_host(weir_var_buffer *b, weir_error *err) {
 /* Memory of |gpu|; the value, if it is another GPU's, goes to the host. */
 static weir_status room_on(weir_var_buffer *b, weir_exec_gpu *gpu,
                            weir_error *err) {
-  weir_device *d = gpu->gpu.device;
   if (b->gpu == gpu) return WEIR_OK;
   if (b->gpu != NULL) {
     WEIR_TRY(to_host(b, err));
@@ -25,7 +24,7 @@ static weir_status room_on(weir_var_buffer *b, weir_exec_gpu *gpu,
     b->gpu = NULL;
     b->on_gpu = false;
   }
-  WEIR_TRY(d->vt->alloc(d, b->bytes > 0 ? b->bytes : 1, &b->memory, err));
+  WEIR_TRY(weir_gpu_alloc(gpu, b->bytes > 0 ? b->bytes : 1, &b->memory, err));
   b->gpu = gpu;
   return WEIR_OK;
 }

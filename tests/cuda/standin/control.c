@@ -28,6 +28,8 @@ __attribute__((constructor)) static void read_environment(void) {
   standin.lose_at = asked("STANDIN_LOSE_AT", 0);
   standin.lose_code = cudaErrorIllegalAddress;
   standin.memory_bytes = asked("STANDIN_MEMORY", standin.memory_bytes);
+  standin.others_bytes = asked("STANDIN_OTHERS", 0);
+  standin.others_tries = asked("STANDIN_OTHERS_TRIES", 0);
   standin.seed = asked("STANDIN_SEED", 0);
 }
 
@@ -197,12 +199,17 @@ static const char *fault(void) {
   return standin.fault != NULL ? standin.fault : "";
 }
 
+static void set_others(size_t bytes, uint64_t tries) {
+  standin.others_bytes = bytes;
+  standin.others_tries = tries;
+}
+
 static int device(void) {
   return standin_device;
 }
 
 extern const standin_control standin_functions;
 const standin_control standin_functions = {
-    reset,    fail_at, lose_at, set_versions, set_devices,        set_memory,
-    set_seed, counts,  device,  standin_put,  set_check_launches, hide,
-    fault};
+    reset,    fail_at,   lose_at, set_versions, set_devices,        set_memory,
+    set_seed, counts,    device,  standin_put,  set_check_launches, hide,
+    fault,    set_others};

@@ -124,14 +124,24 @@ bool standin_memory_is(const standin_copy *copy) {
   return true;
 }
 
+/* What is free of the thread's device. */
+static size_t room(void) {
+  size_t taken = standin.used_bytes[standin_device] + standin.others_bytes;
+  return taken < standin.memory_bytes ? standin.memory_bytes - taken : 0;
+}
+
+static cudaError_t no_room(void) {
+  if (standin.others_tries > 0 && --standin.others_tries == 0)
+    standin.others_bytes = 0;
+  return cudaErrorMemoryAllocation;
+}
+
 cudaError_t cudaMalloc(void **out, size_t bytes) {
   cudaError_t e = standin_begin();
   if (e == cudaSuccess) e = standin_unsafe();
   standin.counts.mallocs++;
   size_t *used = &standin.used_bytes[standin_device];
-  if (e == cudaSuccess &&
-      (bytes > standin.memory_bytes || *used > standin.memory_bytes - bytes))
-    e = cudaErrorMemoryAllocation;
+  if (e == cudaSuccess && bytes > room()) e = no_room();
   if (e == cudaSuccess) e = add(out, bytes, standin_device);
   if (e == cudaSuccess && bytes > 0) {
     *used += bytes;
@@ -175,6 +185,6 @@ cudaError_t cudaFreeHost(void *address) {
 cudaError_t cudaMemGetInfo(size_t *out_free, size_t *out_total) {
   cudaError_t e = standin_begin();
   *out_total = standin.memory_bytes;
-  *out_free = standin.memory_bytes - standin.used_bytes[standin_device];
+  *out_free = room();
   return standin_end(e);
 }

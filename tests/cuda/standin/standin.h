@@ -13,7 +13,8 @@
  * when somebody must wait for it, so an order that nobody asked for is not had
  * by luck. Tests steer it through the one symbol `standin_functions`; those of
  * commands by the environment: STANDIN_LOSE_AT=k is lose_at with an illegal
- * address, STANDIN_MEMORY=bytes set_memory, STANDIN_SEED=seed set_seed. */
+ * address, STANDIN_MEMORY=bytes set_memory, STANDIN_SEED=seed set_seed,
+ * STANDIN_OTHERS=bytes and STANDIN_OTHERS_TRIES=tries set_others. */
 
 typedef struct standin_counts {
   uint64_t calls;                  /* of all functions but the error's text */
@@ -73,6 +74,9 @@ typedef struct standin_control {
   void (*set_check_launches)(bool check);
   void (*hide)(const char *symbol); /* the body is missing; NULL: none */
   const char *(*fault)(void);       /* of the last launch that failed; or "" */
+  /* Other processes hold |bytes| of each device, until |tries| allocations have
+   * failed; 0: for ever. */
+  void (*set_others)(size_t bytes, uint64_t tries);
 } standin_control;
 
 #endif

@@ -17,6 +17,8 @@ typedef struct standin_state {
   cudaError_t lost; /* the error of every call from now on */
   int driver, runtime, devices;
   size_t memory_bytes, used_bytes[16]; /* of each device */
+  size_t others_bytes;                 /* of each device */
+  uint64_t others_tries;               /* counted down */
   uint64_t seed;
   bool check_launches;
   const char *hidden, *fault; /* body; launch */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_CUDA_SCENE_H_
+#define TESTS_CUDA_SCENE_H_
+
+#include "placement/place.h"
+#include "runtime/exec/gpu/gpus.h"
+#include "runtime/exec/session/session_run.h"
+#include "tests/cuda/cuda_world.h"
+#include "tests/exec/support.h"
+
+/* A session whose nodes are on GPUs.
+ *
+ *   scene_open(&s, text, "worker=1,gpu=1", 2);
+ *   assert_ok(scene_run(&s, fetches, NULL), &s.err);
+ *   scene_drop(&s, fetches);
+ *   scene_close(&s);                            checks that nothing is left */
+
+enum { kOutputs = 8 };
+
+typedef struct scene {
+  exec_world world;
+  weir_pool *pool;
+  weir_graph *graph;
+  weir_placing *placing;
+  weir_exec_session *session;
+  int64_t wait_ns; /* of its GPUs; may be set before scene_open_session */
+  weir_error err;
+} scene;
+
+/* The graph and the pool: what is not to fail. */
+void scene_open_graph(scene *s, const char *text, int threads);
+
+/* The session, on |cluster|. */
+weir_status scene_open_session(scene *s, const char *cluster);
+
+/* Both; fails the test. */
+void scene_open(scene *s, const char *text, const char *cluster, int threads);
+void scene_close(scene *s);
+
+/* A run that fetches all outputs; scene_drop gives them back. */
+weir_status scene_run(scene *s, weir_exec_fetch *fetches,
+                      const weir_run_options *options);
+void scene_drop(const scene *s, weir_exec_fetch *fetches);
+
+/* The node called |name|; fails the test. */
+weir_node_id scene_node(const scene *s, const char *name);
+
+#endif

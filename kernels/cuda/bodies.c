@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/apply.h"
+#include "kernels/cuda/cells.h"
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/ew.h"
 #include "kernels/cuda/index.h"

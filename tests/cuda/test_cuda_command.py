@@ -232,5 +232,18 @@ class Reasons(Case):
         self.assertRegex(out, r"no GPU kernel: a: task to \w+\[8\]: no kernel "
                          "of this op is for GPU\n")
 
+    def test_a_long_layer(self):
+        layer = ("weir: 1\ninputs: {x: 'f32[%s]', w: 'f32[1, %s]', r: 'f32[%s, "
+                 "%s]'}\nnodes: {'y, h': 'rnn(x, w, r)'}\noutputs: [h]\n")
+        for x, units, why in (
+                ("1, 65537, 1", 1, "65537 steps, at most 65536"),
+                ("65536, 1, 1", 32768, "65536 sequences of 32768 units, at "
+                 "most 2147483647 in all")):
+            self.file("r.yaml", layer % (x, units, units, units))
+            out = self.weir("bare", "place", "r.yaml", "--cluster",
+                            "worker=1,gpu=1", "--explain", "y")
+            self.assertRegex(out, r"no GPU kernel: y: rnn of [^:]*: gpu\.rnn: " +
+                             why + "\n")
+
 
 unittest.main(argv=sys.argv[:1])

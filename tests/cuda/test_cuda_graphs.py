@@ -22,6 +22,7 @@ LONG = "--long" in WORDS
 sys.path.insert(0, os.path.join(ROOT, "tests", "gpu"))
 import cases  # noqa: E402
 import images  # noqa: E402
+import texts  # noqa: E402
 
 GRAPHS = os.path.join(ROOT, "graphs")
 STANDIN = os.path.join(BUILD, "standin")
@@ -94,6 +95,13 @@ class Run(Case):
             nodes, _, _ = self.check(row, cases.WAYS["one"], 1)
             self.assertGreater(nodes, 0, row.name)
 
+    def test_recurrent_layers_are_on_the_gpu(self):
+        for name in ("lstm_lm", "rnn_char", "recurrent"):
+            p = self.weir("place", self.graph(name), "--cluster",
+                          "worker=1,gpu=1")
+            self.assertRegex(p.stdout, r"GPU:0 +[1-9]\d* nodes")
+            self.assertNotIn("no GPU kernel", p.stdout)
+
     def spread(self, way, seeds):
         """Every graph has nodes on GPUs in one of its places, and values that
         cross; how many came from other tasks."""
@@ -129,7 +137,7 @@ class Run(Case):
 
 
 class Data(Case):
-    """Tests with the images."""
+    """Tests with the images and texts."""
 
     @classmethod
     def setUpClass(cls):
@@ -137,6 +145,7 @@ class Data(Case):
         cls.addClassCleanup(folder.cleanup)
         cls.data = folder.name
         images.write(cls.data)
+        texts.write(cls.data)
 
 
 class Train(Data):
@@ -261,7 +270,11 @@ class Bad(Data):
         """A GPU that is lost at one call after the other."""
         self.on_standin()
         codes, said = set(), ""
-        for k in (1, 2, 5, 9, 15, 22, 30, 40, 55, 75, 100, 140, 200, 10000):
+        bodies = pathlib.Path(ROOT, "kernels", "cuda", "bodies.def").read_text(
+            "utf-8").count("\nWEIR_CUDA_BODY(")
+        start = (1, 2, 5, 9, 15, 22, 30, 40, bodies // 2, bodies)
+        later = (30, 40, 50, 60, 90, 10000)  # once all bodies are found
+        for k in (*start, *(bodies + n for n in later)):
             p = command(*args, STANDIN_LOSE_AT=str(k))
             codes.add(p.returncode)
             said += p.stdout + p.stderr

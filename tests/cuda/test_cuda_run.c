@@ -243,7 +243,10 @@ static const char kSteady[] =
     "  w: var([3], init=ones([3]))\n"
     "  s: mul(w, x)\n"
     "  w2: assign(w, add(w, s))\n"
-    "outputs: [s, w2]\n"
+    "  a, b, c: lstm(reshape(s, [1, 3, 1]), ones([1, 8]), ones([2, 8]))\n"
+    "  d, e: gru(a, ones([2, 6]), ones([2, 6]))\n"
+    "  f, g: rnn(d, ones([2, 1]), ones([1, 1]))\n"
+    "outputs: [s, w2, f]\n"
     "placement:\n"
     "  - {match: '*', device: 'gpu:0'}\n";
 

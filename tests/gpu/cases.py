@@ -63,7 +63,11 @@ TRAININGS = (
     Training("logistic", 1e-6, ()),
     Training("lenet_train", 1e-5, ("-p", "batch=4")),
     Training("transformer_train", 1e-4, ("-p", "batch=4", "-p", "d=16", "-p",
-                                         "ffn=24")))
+                                         "ffn=24")),
+    Training("rnn_char", 1e-4, ("-p", "batch=2", "-p", "hidden=16")),
+    Training("lstm_lm", 1e-5, ("-p", "batch=2", "-p", "hidden=16", "-p",
+                               "vocab=50", "--set",
+                               "data.train.text.vocabulary.size=50")))
 STEPS = 4
 # Of the largest absolute value of a tensor: two orders of a sum differ by so
 # much.

@@ -12,6 +12,7 @@ import time
 import cases
 import images
 import run
+import texts
 
 SECONDS = 60  # of a section
 AT_ONCE = min(4, os.cpu_count())
@@ -108,5 +109,6 @@ def graphs(place, _small):
 def train(place, _small):
     with tempfile.TemporaryDirectory() as data:
         images.write(data)
+        texts.write(data)
         return each(place, cases.TRAIN_WAYS.values(), cases.TRAININGS,
                     cases.train_graph, data)

@@ -6,6 +6,7 @@
 // The next ones need the words above.
 #include "kernels/cuda/apply.cu"
 #include "kernels/cuda/cast.cu"
+#include "kernels/cuda/cells.cu"
 #include "kernels/cuda/conv.cu"
 #include "kernels/cuda/ew.cu"
 #include "kernels/cuda/index.cu"

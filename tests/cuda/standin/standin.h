@@ -13,7 +13,8 @@
  * when somebody must wait for it, so an order that nobody asked for is not had
  * by luck. Tests steer it through the one symbol `standin_functions`; those of
  * commands by the environment: STANDIN_LOSE_AT=k is lose_at with an illegal
- * address, STANDIN_MEMORY=bytes set_memory, STANDIN_SEED=seed set_seed. */
+ * address, STANDIN_MEMORY=bytes set_memory, STANDIN_SEED=seed set_seed.
+ * STANDIN_BUG=name plants a bug (bugs.h). */
 
 typedef struct standin_counts {
   uint64_t calls;                  /* of all functions but the error's text */

@@ -68,14 +68,22 @@ static void open_scene(scene *s, const char *text, const char *cluster,
   assert_ok(open_session(s, cluster), &s->err);
 }
 
-static void close_scene(scene *s) {
+/* A lost GPU leaves works undone; else none may be left in a queue that is
+ * destroyed, or of a graph. */
+static void close_lost_scene(scene *s, bool lost) {
   weir_exec_session_release(s->session);
   weir_placing_unref(s->placing);
   weir_gpus_release(s->world.env.gpus);
   weir_graph_unref(s->graph);
   weir_pool_release(s->pool);
   exec_world_check_empty(&s->world);
+  if (standin != NULL && !lost)
+    assert_int_equal(standin->counts().destroyed_with_work, 0);
   cuda_world_check_clean();
+}
+
+static void close_scene(scene *s) {
+  close_lost_scene(s, false);
 }
 
 static weir_status run(scene *s, weir_exec_fetch *fetches,
@@ -380,7 +388,10 @@ static void large_outputs_are_whole(void **state) {
 
 /* ---- Sweeps: open, run, read a variable, close */
 
-static weir_status life(scene *s) {
+enum { kLifeElements = 8 * 6 };
+
+/* |v|: the variable of that name after it. */
+static weir_status life(scene *s, float v[kLifeElements]) {
   weir_status status = open_session(s, "worker=1,gpu=2");
   for (int i = 0; i < 5 && status == WEIR_OK; i++) {
     weir_exec_fetch fetches[kOutputs] = {0};
@@ -390,20 +401,39 @@ static weir_status life(scene *s) {
   weir_tensor *t = NULL;
   if (status == WEIR_OK)
     status = weir_exec_variable_get(s->session, node_of(s, "v"), &t, &s->err);
+  if (status == WEIR_OK) memcpy(v, t->data, kLifeElements * sizeof *v);
   weir_tensor_unref(t);
   return status;
 }
 
-static uint64_t calls_of_a_life(const char *text, uint64_t *allocations) {
+/* One without a fault. */
+typedef struct sound_life {
+  char text[2048];
+  uint64_t calls, allocations;
+  float v[kLifeElements];
+} sound_life;
+
+static sound_life make_sound_life(void) {
+  sound_life l;
   scene s;
-  open_graph(&s, text, 2);
+  snprintf(l.text, sizeof l.text, kNodes, kPlaces[1]);
+  open_graph(&s, l.text, 2);
   uint64_t before = standin->counts().calls;
   uint64_t made = atomic_load(&s.world.memory.calls);
-  assert_ok(life(&s), &s.err);
-  uint64_t calls = standin->counts().calls - before;
-  *allocations = atomic_load(&s.world.memory.calls) - made;
+  assert_ok(life(&s, l.v), &s.err);
+  l.calls = standin->counts().calls - before;
+  l.allocations = atomic_load(&s.world.memory.calls) - made;
   close_scene(&s);
-  return calls;
+  return l;
+}
+
+/* A life with a fault fails, or has the values of one without. */
+static weir_status check_life(const sound_life *l, scene *s, uint64_t k) {
+  float v[kLifeElements];
+  weir_status status = life(s, v);
+  if (status == WEIR_OK && memcmp(v, l->v, sizeof v) != 0)
+    fail_msg("fault %d: no error, and other values", (int)k);
+  return status;
 }
 
 static void every_call_fails_once(void **state) {
@@ -411,17 +441,13 @@ static void every_call_fails_once(void **state) {
                                cudaErrorMemoryAllocation};
   (void)state;
   cuda_world_needs_standin("calls that fail when they are told to");
-  char text[2048];
-  uint64_t allocations;
-  snprintf(text, sizeof text, kNodes, kPlaces[1]);
-  uint64_t calls = calls_of_a_life(text, &allocations);
-  for (uint64_t k = 1; k <= calls; k++) {
+  const sound_life l = make_sound_life();
+  for (uint64_t k = 1; k <= l.calls; k++) {
     scene s;
-    open_graph(&s, text, 1 + (int)(k % 2));
+    open_graph(&s, l.text, 1 + (int)(k % 2));
     standin->set_seed(k % 3);
     standin->fail_at(k, kCodes[k % 2]);
-    weir_status status = life(&s);
-    if (status != WEIR_OK) assert_true(s.err.id[0] == 'W');
+    if (check_life(&l, &s, k) != WEIR_OK) assert_true(s.err.id[0] == 'W');
     close_scene(&s);
   }
 }
@@ -429,32 +455,25 @@ static void every_call_fails_once(void **state) {
 static void lost_gpus_end_runs(void **state) {
   (void)state;
   cuda_world_needs_standin("GPUs that are lost when they are told to");
-  char text[2048];
-  uint64_t allocations;
-  snprintf(text, sizeof text, kNodes, kPlaces[1]);
-  uint64_t calls = calls_of_a_life(text, &allocations);
-  for (uint64_t k = 1; k <= calls; k += 3) {
+  const sound_life l = make_sound_life();
+  for (uint64_t k = 1; k <= l.calls; k += 3) {
     scene s;
-    open_graph(&s, text, 2);
+    open_graph(&s, l.text, 2);
     standin->lose_at(k, cudaErrorECCUncorrectable);
-    weir_status status = life(&s);
-    if (status != WEIR_OK) assert_true(s.err.id[0] == 'W');
-    close_scene(&s);
+    if (check_life(&l, &s, k) != WEIR_OK) assert_true(s.err.id[0] == 'W');
+    close_lost_scene(&s, true);
   }
 }
 
 static void every_allocation_fails_once(void **state) {
   (void)state;
   cuda_world_needs_standin("two GPUs, and a start that takes no time");
-  char text[2048];
-  uint64_t allocations;
-  snprintf(text, sizeof text, kNodes, kPlaces[1]);
-  (void)calls_of_a_life(text, &allocations);
-  for (uint64_t k = 1; k <= allocations; k++) {
+  const sound_life l = make_sound_life();
+  for (uint64_t k = 1; k <= l.allocations; k++) {
     scene s;
-    open_graph(&s, text, 2);
+    open_graph(&s, l.text, 2);
     s.world.memory.fail_at = atomic_load(&s.world.memory.calls) + k;
-    weir_status status = life(&s);
+    weir_status status = check_life(&l, &s, k);
     s.world.memory.fail_at = 0;
     if (status != WEIR_OK && strcmp(s.err.id, "W6001") != 0)
       fail_msg("allocation %d: %s %s", (int)k, s.err.id, s.err.message);

@@ -70,6 +70,8 @@ ROWS = [Row(*r) for r in (
     ("first_barrier", "rows", "softmaxes", ORDER),
     ("first_barrier", "ops", "transpose", "differs from ref"),
     ("later_barrier", "move", "transposes", ORDER),
+    ("later_barrier", "index", "finds_one_in_each_row", ORDER),
+    ("later_barrier", "ops", "layer_norm", r"gpu\.layer_norm: "),
     ("own_lane", "rows", "softmaxes", r"element 0 of 1: \S+, not 1"),
     ("own_lane", "ops", "layer_norm", r"gpu\.layer_norm: output 0"),
     ("last_block", "index", "sorts_and_sums", "difference"),

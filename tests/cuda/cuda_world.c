@@ -7,6 +7,11 @@
 
 #include "runtime/base/env_system.h"
 
+/* Some of a program's tests: WEIR_TEST_FILTER, a pattern of their names. */
+__attribute__((constructor)) static void read_filter(void) {
+  cmocka_set_test_filter(getenv("WEIR_TEST_FILTER"));
+}
+
 weir_module_handle cuda_module;
 const standin_control *standin;
 char cuda_folder[PATH_MAX];

@@ -42,14 +42,24 @@ void scene_open(scene *s, const char *text, const char *cluster, int threads) {
   assert_ok(scene_open_session(s, cluster), &s->err);
 }
 
-void scene_close(scene *s) {
+static void close_scene(scene *s, bool lost) {
   weir_exec_session_release(s->session);
   weir_placing_unref(s->placing);
   weir_gpus_release(s->world.env.gpus);
   weir_graph_unref(s->graph);
   weir_pool_release(s->pool);
   exec_world_check_empty(&s->world);
+  if (standin != NULL && !lost)
+    assert_int_equal(standin->counts().destroyed_with_work, 0);
   cuda_world_check_clean();
+}
+
+void scene_close(scene *s) {
+  close_scene(s, false);
+}
+
+void scene_close_lost(scene *s) {
+  close_scene(s, true);
 }
 
 weir_status scene_run(scene *s, weir_exec_fetch *fetches,

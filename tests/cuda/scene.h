@@ -35,7 +35,11 @@ weir_status scene_open_session(scene *s, const char *cluster);
 
 /* Both; fails the test. */
 void scene_open(scene *s, const char *text, const char *cluster, int threads);
+
+/* No queue is destroyed with work left, nor that of a graph; a lost GPU may
+ * leave some. */
 void scene_close(scene *s);
+void scene_close_lost(scene *s);
 
 /* A run that fetches all outputs; scene_drop gives them back. */
 weir_status scene_run(scene *s, weir_exec_fetch *fetches,

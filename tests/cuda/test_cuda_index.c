@@ -159,11 +159,32 @@ static void finds_the_first_extreme(void **state) {
   cuda_bench_close(&b);
 }
 
+/* One block does one row after the other; a later row has larger numbers. */
+static void finds_one_in_each_row(void **state) {
+  enum { kEach = 200, kOfBlock = 5 };
+  static float x[kOfBlock * kEach];
+  int64_t y[kOfBlock];
+  cuda_bench b;
+  (void)state;
+  cuda_bench_open(&b);
+  for (int i = 0; i < kOfBlock * kEach; i++)
+    x[i] = (float)(i / kEach * 1000 + i * 37 % kEach);
+  weir_arg_args a = {.outputs = kOfBlock, .n = kEach};
+  a.x = cuda_bench_in(&b, x, sizeof x);
+  a.y = cuda_bench_out(&b, sizeof y);
+  cuda_bench_run(&b, "arg_rows", 1, &a, sizeof a);
+  cuda_bench_take(&b, y, sizeof y);
+  for (int r = 0; r < kOfBlock; r++)
+    assert_int_equal(y[r] * 37 % kEach, kEach - 1);
+  cuda_bench_close(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_first_bad_index_is_the_fault),
       cmocka_unit_test(sorts_and_sums),
       cmocka_unit_test(finds_the_first_extreme),
+      cmocka_unit_test(finds_one_in_each_row),
   };
   return cmocka_run_group_tests(tests, cuda_world_open, NULL);
 }

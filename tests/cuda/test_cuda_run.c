@@ -295,7 +295,10 @@ static void large_outputs_are_whole(void **state) {
 
 /* ---- Sweeps: open, run, read a variable, close */
 
-static weir_status life(scene *s) {
+enum { kLifeElements = 8 * 6 };
+
+/* |v|: the variable of that name after it. */
+static weir_status life(scene *s, float v[kLifeElements]) {
   weir_status status = scene_open_session(s, "worker=1,gpu=2");
   for (int i = 0; i < 5 && status == WEIR_OK; i++) {
     weir_exec_fetch fetches[kOutputs] = {0};
@@ -306,20 +309,39 @@ static weir_status life(scene *s) {
   if (status == WEIR_OK)
     status =
         weir_exec_variable_get(s->session, scene_node(s, "v"), &t, &s->err);
+  if (status == WEIR_OK) memcpy(v, t->data, kLifeElements * sizeof *v);
   weir_tensor_unref(t);
   return status;
 }
 
-static uint64_t calls_of_a_life(const char *text, uint64_t *allocations) {
+/* One without a fault. */
+typedef struct sound_life {
+  char text[2048];
+  uint64_t calls, allocations;
+  float v[kLifeElements];
+} sound_life;
+
+static sound_life make_sound_life(void) {
+  sound_life l;
   scene s;
-  scene_open_graph(&s, text, 2);
+  snprintf(l.text, sizeof l.text, kNodes, kPlaces[1]);
+  scene_open_graph(&s, l.text, 2);
   uint64_t before = standin->counts().calls;
   uint64_t made = atomic_load(&s.world.memory.calls);
-  assert_ok(life(&s), &s.err);
-  uint64_t calls = standin->counts().calls - before;
-  *allocations = atomic_load(&s.world.memory.calls) - made;
+  assert_ok(life(&s, l.v), &s.err);
+  l.calls = standin->counts().calls - before;
+  l.allocations = atomic_load(&s.world.memory.calls) - made;
   scene_close(&s);
-  return calls;
+  return l;
+}
+
+/* A life with a fault fails, or has the values of one without. */
+static weir_status check_life(const sound_life *l, scene *s, uint64_t k) {
+  float v[kLifeElements];
+  weir_status status = life(s, v);
+  if (status == WEIR_OK && memcmp(v, l->v, sizeof v) != 0)
+    fail_msg("fault %d: no error, and other values", (int)k);
+  return status;
 }
 
 static void every_call_fails_once(void **state) {
@@ -327,17 +349,13 @@ static void every_call_fails_once(void **state) {
                                cudaErrorMemoryAllocation};
   (void)state;
   cuda_world_needs_standin("calls that fail when they are told to");
-  char text[2048];
-  uint64_t allocations;
-  snprintf(text, sizeof text, kNodes, kPlaces[1]);
-  uint64_t calls = calls_of_a_life(text, &allocations);
-  for (uint64_t k = 1; k <= calls; k++) {
+  const sound_life l = make_sound_life();
+  for (uint64_t k = 1; k <= l.calls; k++) {
     scene s;
-    scene_open_graph(&s, text, 1 + (int)(k % 2));
+    scene_open_graph(&s, l.text, 1 + (int)(k % 2));
     standin->set_seed(k % 3);
     standin->fail_at(k, kCodes[k % 2]);
-    weir_status status = life(&s);
-    if (status != WEIR_OK) assert_true(s.err.id[0] == 'W');
+    if (check_life(&l, &s, k) != WEIR_OK) assert_true(s.err.id[0] == 'W');
     scene_close(&s);
   }
 }
@@ -345,32 +363,25 @@ static void every_call_fails_once(void **state) {
 static void lost_gpus_end_runs(void **state) {
   (void)state;
   cuda_world_needs_standin("GPUs that are lost when they are told to");
-  char text[2048];
-  uint64_t allocations;
-  snprintf(text, sizeof text, kNodes, kPlaces[1]);
-  uint64_t calls = calls_of_a_life(text, &allocations);
-  for (uint64_t k = 1; k <= calls; k += 3) {
+  const sound_life l = make_sound_life();
+  for (uint64_t k = 1; k <= l.calls; k += 3) {
     scene s;
-    scene_open_graph(&s, text, 2);
+    scene_open_graph(&s, l.text, 2);
     standin->lose_at(k, cudaErrorECCUncorrectable);
-    weir_status status = life(&s);
-    if (status != WEIR_OK) assert_true(s.err.id[0] == 'W');
-    scene_close(&s);
+    if (check_life(&l, &s, k) != WEIR_OK) assert_true(s.err.id[0] == 'W');
+    scene_close_lost(&s);
   }
 }
 
 static void every_allocation_fails_once(void **state) {
   (void)state;
   cuda_world_needs_standin("two GPUs, and a start that takes no time");
-  char text[2048];
-  uint64_t allocations;
-  snprintf(text, sizeof text, kNodes, kPlaces[1]);
-  (void)calls_of_a_life(text, &allocations);
-  for (uint64_t k = 1; k <= allocations; k++) {
+  const sound_life l = make_sound_life();
+  for (uint64_t k = 1; k <= l.allocations; k++) {
     scene s;
-    scene_open_graph(&s, text, 2);
+    scene_open_graph(&s, l.text, 2);
     s.world.memory.fail_at = atomic_load(&s.world.memory.calls) + k;
-    weir_status status = life(&s);
+    weir_status status = check_life(&l, &s, k);
     s.world.memory.fail_at = 0;
     if (status != WEIR_OK && strcmp(s.err.id, "W6001") != 0)
       fail_msg("allocation %d: %s %s", (int)k, s.err.id, s.err.message);

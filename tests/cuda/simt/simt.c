@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/cuda/standin/bugs.h"
+
 #if !defined(__x86_64__) || defined(SIMT_UCONTEXT)
 #define BY_CONTEXT 1
 #include <ucontext.h>
@@ -45,6 +47,7 @@ typedef void *context; /* the stack pointer; registers lie on the stack */
 typedef struct fiber {
   context context;
   unsigned char *stack;
+  unsigned barriers; /* that it has come to */
   enum { READY, AT_WRITE, AT_READ, AT_BARRIER, ENDED } state;
   void *fake_stack; /* the address sanitizer's */
 } fiber;
@@ -133,6 +136,7 @@ static bool prepare(fiber *f) {
   if (f->state != ENDED) __asan_unpoison_memory_region(f->stack, STACK_BYTES);
 #endif
   f->state = READY;
+  f->barriers = 0;
   f->fake_stack = NULL;
 #if BY_CONTEXT
   getcontext(&f->context);
@@ -157,11 +161,20 @@ extern unsigned char __start_simt_shared[]
     __attribute__((visibility("hidden")));
 extern unsigned char __stop_simt_shared[] __attribute__((visibility("hidden")));
 
+/* The running thread's next barrier is one that the body's author forgot. */
+static bool is_forgotten(void) {
+  bool first = running->barriers++ == 0;
+  return standin_has(first ? STANDIN_BUG_first_barrier
+                           : STANDIN_BUG_later_barrier);
+}
+
 void simt_barrier(void) {
+  if (is_forgotten()) return;
   yield_as(AT_BARRIER);
 }
 
 void simt_exchange(void *value, size_t bytes, unsigned from) {
+  if (standin_has(STANDIN_BUG_own_lane)) from = simt_thread.x;
   memcpy(values[simt_thread.x % SIMT_LANES], value, bytes);
   yield_as(AT_WRITE);
   memcpy(value, values[from % SIMT_LANES], bytes);

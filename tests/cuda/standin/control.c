@@ -107,7 +107,8 @@ cudaError_t cudaSetDevice(int device) {
   cudaError_t e = standin_begin();
   if (e == cudaSuccess && (device < 0 || device >= standin.devices))
     e = cudaErrorInvalidDevice;
-  if (e == cudaSuccess) standin_device = device;
+  if (e == cudaSuccess && !standin_has(STANDIN_BUG_wrong_gpu))
+    standin_device = device;
   return standin_end(e);
 }
 

@@ -86,6 +86,14 @@ static standin_work *clone_work(const standin_work *w) {
   return NULL;
 }
 
+/* The bytes of the host as they are now. */
+static cudaError_t keep_bytes(standin_work *w) {
+  if (w->kind != COPY || w->src_device >= 0 || w->kept != NULL)
+    return cudaSuccess;
+  w->kept = copy_of(w->src, w->bytes);
+  return w->kept != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
 /* Appends clones of all works to |to|, or none. */
 static cudaError_t clone_all(const standin_works *from, exec_st *exec,
                              standin_works *to) {
@@ -169,7 +177,12 @@ static cudaError_t instantiate(cudaGraphExec_t *out, cudaGraph_t graph,
   *x = (exec_st){.next = execs, .device = graph->device};
   standin_works_init(&x->works);
   cudaError_t e = clone_all(&graph->works, NULL, &x->works);
+  for (standin_work *w = x->works.first;
+       w != NULL && e == cudaSuccess && standin_has(STANDIN_BUG_stale_bytes);
+       w = w->next)
+    e = keep_bytes(w);
   if (e != cudaSuccess) {
+    drop_all(&x->works);
     free(x);
     return e;
   }
@@ -201,6 +214,14 @@ static exec_st **link_of(const exec_st *exec) {
   return link;
 }
 
+/* The first that was made for the same GPU. */
+static exec_st *first_of(int device) {
+  exec_st *first = NULL;
+  for (exec_st *x = execs; x != NULL; x = x->next)
+    if (x->device == device) first = x;
+  return first;
+}
+
 /* Whether a replay is under way. */
 static bool is_queued(const exec_st *exec) {
   for (struct CUstream_st *s = standin_streams; s != NULL; s = s->next)
@@ -227,6 +248,7 @@ static cudaError_t launch(exec_st *exec, struct CUstream_st *s) {
     return cudaErrorInvalidResourceHandle;
   if (s->capture != NULL)
     return standin_break(s, cudaErrorStreamCaptureUnsupported);
+  if (standin_has(STANDIN_BUG_stale_address)) exec = first_of(exec->device);
   cudaError_t e = clone_all(&exec->works, exec, &s->works);
   standin.counts.graph_launches += e == cudaSuccess;
   return e;

@@ -85,6 +85,27 @@ static bool is_grid(const cudaLaunchConfig_t *c) {
          b->y == 1 && b->z == 1;
 }
 
+/* The device's first block that the argument has an address of; NULL: none. */
+static const standin_block *block_of(const standin_launch *l) {
+  for (size_t at = 0; at + sizeof(void *) <= l->body->args_bytes;
+       at += sizeof(void *)) {
+    const void *word;
+    memcpy(&word, l->args + at, sizeof word);
+    const standin_block *b = standin_block_at(word);
+    if (b != NULL && b->device >= 0) return b;
+  }
+  return NULL;
+}
+
+/* Fewer blocks by one, of the first dimension that has more. */
+static void drop_last_block(unsigned blocks[3]) {
+  for (int i = 0; i < 3; i++)
+    if (blocks[i] > 1) {
+      blocks[i]--;
+      return;
+    }
+}
+
 static cudaError_t put_launch(const cudaLaunchConfig_t *c,
                               const simt_body *body, const void *args) {
   if (!is_grid(c)) return cudaErrorInvalidConfiguration;
@@ -97,8 +118,12 @@ static cudaError_t put_launch(const cudaLaunchConfig_t *c,
   *l = (standin_launch){
       body, {c->gridDim.x, c->gridDim.y, c->gridDim.z}, c->blockDim.x};
   memcpy(l->args, args, body->args_bytes);
+  if (standin_has(STANDIN_BUG_last_block)) drop_last_block(l->blocks);
   cudaError_t e = standin_put_launch(c->stream, l);
-  if (e != cudaSuccess) free(l);
+  if (e != cudaSuccess)
+    free(l);
+  else if (standin_has(STANDIN_BUG_freed_in_flight))
+    standin_free_early(block_of(l));
   return e;
 }
 
@@ -106,6 +131,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
                                 const void *function, void **args) {
   cudaError_t e = standin_begin();
   if (e == cudaSuccess) e = put_launch(config, function, args[0]);
+  if (standin_has(STANDIN_BUG_launch_unchecked)) e = cudaSuccess;
   return standin_end(e);
 }
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "tests/cuda/standin/bugs.h"
 #include "tests/cuda/standin/standin.h"
 
 /* What the stand-in's files share. One lock for all of it: standin_begin takes
@@ -52,6 +53,8 @@ const standin_block *standin_block_at(const void *address);
 /* Whether |bytes| bytes from |address| on are in one block of |device| that is
  * not freed. */
 bool standin_is_live(const void *address, size_t bytes, int device);
+/* Frees |block|, of a device, as if the module had; NULL: nothing. */
+void standin_free_early(const standin_block *block);
 /* standin_control.put. */
 int standin_put(void *stream, const standin_task *task);
 /* The block at |address|, which is named now; no block is named any more. */

@@ -63,12 +63,34 @@ cudaError_t standin_admit(const struct CUstream_st *stream, int device) {
              : cudaSuccess;
 }
 
+/* Before the last work, where there is one. */
+static void put_too_early(standin_works *works, standin_work *w) {
+  standin_work **link = &works->first;
+  if (*link == NULL) {
+    standin_works_append(works, w);
+    return;
+  }
+  while ((*link)->next != NULL) link = &(*link)->next;
+  w->next = *link;
+  *link = w;
+  standin.counts.works++;
+}
+
+static bool comes_too_early(const standin_work *w) {
+  return (w->kind == RECORD && standin_has(STANDIN_BUG_early_mark)) ||
+         (w->kind == RUN && standin_has(STANDIN_BUG_early_launch));
+}
+
 cudaError_t standin_put_work(struct CUstream_st *stream, standin_work w) {
+  standin_works *works =
+      stream->capture != NULL ? &stream->capture->works : &stream->works;
   standin_work *copy = malloc(sizeof *copy);
   if (copy == NULL) return cudaErrorMemoryAllocation;
   *copy = w;
-  standin_works_append(
-      stream->capture != NULL ? &stream->capture->works : &stream->works, copy);
+  if (comes_too_early(copy))
+    put_too_early(works, copy);
+  else
+    standin_works_append(works, copy);
   return cudaSuccess;
 }
 
@@ -160,6 +182,7 @@ cudaError_t standin_put_launch(cudaStream_t stream, standin_launch *launch) {
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
                             enum cudaMemcpyKind kind, cudaStream_t stream) {
   cudaError_t e = standin_begin();
+  if (standin_has(STANDIN_BUG_short_copy) && bytes > 4) bytes -= 4;
   bool in = kind == cudaMemcpyHostToDevice,
        out = kind == cudaMemcpyDeviceToHost;
   if (e == cudaSuccess && !in && !out && kind != cudaMemcpyDeviceToDevice)
@@ -235,7 +258,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (e == cudaSuccess) e = standin_unsafe();
   if (e == cudaSuccess && stream->capture != NULL)
     e = standin_break(stream, cudaErrorStreamCaptureUnsupported);
-  if (e == cudaSuccess) run(stream, NULL);
+  if (e == cudaSuccess && !standin_has(STANDIN_BUG_busy_queue))
+    run(stream, NULL);
   return standin_end(e);
 }
 
@@ -261,7 +285,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned flags) {
   cudaError_t e = standin_begin();
   (void)flags;
-  if (e == cudaSuccess) e = put_wait(stream, event);
+  if (e == cudaSuccess && !standin_has(STANDIN_BUG_no_wait))
+    e = put_wait(stream, event);
   return standin_end(e);
 }
 
@@ -280,6 +305,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   cudaError_t e = standin_begin();
+  if (standin_has(STANDIN_BUG_leak)) return standin_end(e);
   unuse(event->point);
   free(event);
   standin.counts.events--;
@@ -327,7 +353,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (e == cudaSuccess) e = standin_unsafe();
   if (e == cudaSuccess && event->capture != 0)
     e = standin_break_id(event->capture, cudaErrorCapturedEvent);
-  if (e == cudaSuccess && event->point != NULL)
+  if (e == cudaSuccess && event->point != NULL &&
+      !standin_has(STANDIN_BUG_no_sync))
     run(event->point->stream, event->point);
   return standin_end(e);
 }
@@ -338,6 +365,7 @@ cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes,
   if (e == cudaSuccess) e = standin_admit(stream, standin_device);
   if (e == cudaSuccess && !is_there(dst, bytes, stream->device))
     e = cudaErrorInvalidValue;
+  if (standin_has(STANDIN_BUG_no_zeros)) return standin_end(e);
   void *kept = e == cudaSuccess ? malloc(bytes) : NULL;
   if (e == cudaSuccess && kept == NULL) e = cudaErrorMemoryAllocation;
   if (e == cudaSuccess) {

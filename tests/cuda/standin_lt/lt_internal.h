@@ -5,6 +5,7 @@
 #include <cublasLt.h>
 #include <stdbool.h>
 
+#include "tests/cuda/standin/bugs.h"
 #include "tests/cuda/standin/standin.h"
 #include "tests/cuda/standin_lt/standin_lt.h"
 

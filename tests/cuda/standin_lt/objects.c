@@ -10,34 +10,36 @@
 typedef struct attribute {
   int id;
   size_t offset, bytes;
+  standin_bug forgotten; /* the bug by which it is not set; or none */
 } attribute;
 
-#define ATTRIBUTE(id, type, member) \
-  { id, offsetof(type, member), sizeof(((type *)0)->member) }
+#define ATTRIBUTE(id, type, member, bug) \
+  { id, offsetof(type, member), sizeof(((type *)0)->member), STANDIN_BUG_##bug }
 
 static const attribute kOp[] = {
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_TRANSA, lt_op, a),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_TRANSB, lt_op, b),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE, lt_op, epilogue),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_BIAS_POINTER, lt_op, bias),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_TRANSA, lt_op, a, no_transpose),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_TRANSB, lt_op, b, none),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE, lt_op, epilogue, no_epilogue),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_BIAS_POINTER, lt_op, bias, none),
     {-1, 0, 0}};
 static const attribute kLayout[] = {
-    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, lt_layout, batch),
-    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, lt_layout, stride),
+    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, lt_layout, batch, none),
+    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, lt_layout, stride,
+              no_stride),
     {-1, 0, 0}};
 static const attribute kPreference[] = {
     ATTRIBUTE(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, lt_preference,
-              workspace_bytes),
+              workspace_bytes, none),
     ATTRIBUTE(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, lt_preference,
-              reductions),
+              reductions, rounded_twice),
     ATTRIBUTE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, lt_preference,
-              align[0]),
+              align[0], no_alignment),
     ATTRIBUTE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, lt_preference,
-              align[1]),
+              align[1], none),
     ATTRIBUTE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, lt_preference,
-              align[2]),
+              align[2], none),
     ATTRIBUTE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, lt_preference,
-              align[3]),
+              align[3], none),
     {-1, 0, 0}};
 
 /* |object| begins with its kind. */
@@ -68,6 +70,10 @@ static cublasStatus_t destroy(void *object, int kind, uint64_t *live) {
   return lt_end(s);
 }
 
+static bool is_forgotten(const attribute *a) {
+  return a->forgotten != STANDIN_BUG_none && standin_has(a->forgotten);
+}
+
 static cublasStatus_t set(void *object, int kind, const attribute *all, int id,
                           const void *value, size_t bytes) {
   cublasStatus_t s = lt_begin();
@@ -75,7 +81,7 @@ static cublasStatus_t set(void *object, int kind, const attribute *all, int id,
   if (s == CUBLAS_STATUS_SUCCESS && (!is(object, kind) || all->id < 0 ||
                                      value == NULL || bytes != all->bytes))
     s = CUBLAS_STATUS_INVALID_VALUE;
-  if (s == CUBLAS_STATUS_SUCCESS)
+  if (s == CUBLAS_STATUS_SUCCESS && !is_forgotten(all))
     memcpy((char *)object + all->offset, value, bytes);
   return lt_end(s);
 }
@@ -83,6 +89,9 @@ static cublasStatus_t set(void *object, int kind, const attribute *all, int id,
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out,
                                         cublasComputeType_t compute,
                                         cudaDataType_t scale) {
+  if (standin_has(STANDIN_BUG_quick_sums) && compute == CUBLAS_COMPUTE_32F &&
+      scale == CUDA_R_32F)
+    compute = CUBLAS_COMPUTE_32F_FAST_TF32;
   const lt_op op = {LT_OP,       compute,     scale,
                     CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT,
                     NULL};
@@ -102,6 +111,7 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t op) {
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out,
                                           cudaDataType type, uint64_t rows,
                                           uint64_t cols, int64_t ld) {
+  if (standin_has(STANDIN_BUG_leading_dimension)) ld = (int64_t)rows;
   const lt_layout l = {LT_LAYOUT, type, rows, cols, ld, 0, 1};
   return create((void **)out, &l, sizeof l, &lt.counts.layouts);
 }

@@ -108,10 +108,14 @@ static weir_status threads_of(const cli_args *args, int threads, int32_t *out,
   return WEIR_OK;
 }
 
-/* Warnings of tasks: certificates that changed, frames without encryption. */
+/* Warnings of tasks: certificates that changed, frames without encryption; with
+ * -v how GPUs do their work. */
 static void on_log(void *self, weir_log_level level, const char *text) {
-  (void)self;
-  if (level == WEIR_LOG_WARNING) cli_note("warning: %s\n", text);
+  const cli_args *args = self;
+  if (level == WEIR_LOG_WARNING && args->tasks != NULL)
+    cli_note("warning: %s\n", text);
+  if (level == WEIR_LOG_INFO && args->verbose && strncmp(text, "GPU ", 4) == 0)
+    cli_note("%s\n", text);
 }
 
 int cli_job_open(cli_job *job, const cli_args *args, int threads) {
@@ -125,7 +129,8 @@ int cli_job_open(cli_job *job, const cli_args *args, int threads) {
   opts.timeout_ns = args->timeout_ns;
   opts.device_wait_ns = args->device_wait_ns;
   opts.isa = args->isa;
-  if (args->tasks != NULL) opts.on_log = on_log;
+  opts.on_log = on_log;
+  opts.on_log_self = (void *)(uintptr_t)args;
   if (s == WEIR_OK) s = cli_watch_start(args->timeout_ns, &err);
   if (s == WEIR_OK) s = weir_runtime_create(&opts, &job->runtime, &err);
   return s == WEIR_OK ? 0 : cli_fail(&err);

@@ -360,7 +360,8 @@ static const cli_option options[] = {
          "write a timeline of the run, as Chrome JSON"),
     TIMEOUT,
     FLAG("verbose", 'v', verbose,
-         WITH_IN_PROCESS "where nodes went, on standard error"),
+         WITH_IN_PROCESS "where nodes went, and why a step on a GPU is no CUDA "
+                         "graph, on standard error"),
     QUIET,
     COMMON,
     END};

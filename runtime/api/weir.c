@@ -62,6 +62,10 @@ static int64_t deadline(const weir_env *env, const weir_runtime_opts *opts) {
   return env->clock->now_ns(env->clock->self) + opts->timeout_ns;
 }
 
+static void say(void *self, const char *text) {
+  weir_log(self, WEIR_LOG_INFO, "%s", text);
+}
+
 static weir_status make_runtime(const weir_runtime_opts *opts,
                                 const weir_allocator_hook *hook,
                                 weir_runtime **out_runtime, weir_error *err) {
@@ -91,7 +95,8 @@ static weir_status make_runtime(const weir_runtime_opts *opts,
   runtime->on_log = opts->on_log;
   runtime->on_log_self = opts->on_log_self;
   pthread_mutex_init(&runtime->lock, NULL);
-  const weir_gpus_options gpus = {.wait_ns = opts->device_wait_ns};
+  const weir_gpus_options gpus = {
+      .wait_ns = opts->device_wait_ns, .say = say, .say_self = runtime};
   weir_status s =
       weir_gpus_create(&runtime->env, &gpus, &runtime->env.gpus, err);
   if (s == WEIR_OK) {

@@ -248,9 +248,14 @@ static void queue_each(weir_frame_task *t) {
 /* ---- Graphs */
 
 static bool may_keep(const weir_frame *f, const weir_gpu_task *gt) {
-  return !gt->never && f->options.trace == NULL && !f->options.trap_nan &&
-         f->gpu->gpu->gpu.device->vt->capture_begin != NULL &&
-         atomic_load(&f->failed) == 0;
+  weir_exec_gpu *g = f->gpu->gpu;
+  weir_gpu_queued why = f->options.trace != NULL ? WEIR_GPU_TRACED
+                        : f->options.trap_nan    ? WEIR_GPU_TRAPS
+                        : g->gpu.device->vt->capture_begin == NULL
+                            ? WEIR_GPU_NO_CAPTURE
+                            : WEIR_GPU_REPLAYED;
+  if (why != WEIR_GPU_REPLAYED) weir_gpu_graph_explain(g, why, NULL);
+  return why == WEIR_GPU_REPLAYED && !gt->never && atomic_load(&f->failed) == 0;
 }
 
 /* The same work into a graph, up to the first failure. */
@@ -288,6 +293,7 @@ static void keep(weir_frame_task *t, weir_gpu_graph *kept) {
   else if (graph != NULL)
     d->vt->graph_release(d, graph);
   g->tasks[t->index].never = s != WEIR_OK;
+  if (s != WEIR_OK) weir_gpu_graph_explain(g->gpu, WEIR_GPU_REFUSED, &err);
 }
 
 /* Whether the task's work was queued by its graph. */

@@ -29,6 +29,7 @@ typedef struct weir_gpu_task {
   void **keys;
   struct weir_gpu_graph *graphs;
   uint64_t clock;
+  uint32_t moves; /* addresses that came once */
 } weir_gpu_task;
 
 typedef struct weir_gpu_frame {

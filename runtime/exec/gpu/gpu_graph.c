@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/gpu/gpu_graph.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/exec/program/program_internal.h"
+
+enum { kMoves = 16 }; /* sets of addresses that came once and never again */
 
 /* Keys are compared one after the other: there are few, of few addresses. */
 
@@ -43,6 +46,26 @@ weir_status weir_gpu_graphs_create(weir_gpu_task *t, weir_error *err) {
   return WEIR_OK;
 }
 
+void weir_gpu_graph_explain(weir_exec_gpu *g, weir_gpu_queued why,
+                            const weir_error *err) {
+  static const char *const kWords[] = {
+      [WEIR_GPU_TRACED] = "a trace has the time of each node",
+      [WEIR_GPU_TRAPS] = "each node's values are looked at for NaN",
+      [WEIR_GPU_NO_CAPTURE] = "it keeps none",
+      [WEIR_GPU_REFUSED] = "it refused to keep one",
+      [WEIR_GPU_MOVES] = "its variables have other addresses in each run"};
+  char text[600];
+  unsigned bit = 1u << why;
+  if (why == WEIR_GPU_REPLAYED || g->say == NULL ||
+      (atomic_fetch_or(&g->said, bit) & bit) != 0)
+    return;
+  snprintf(text, sizeof text,
+           "GPU %d: work is queued call by call, not as a graph: %s%s%.400s",
+           (int)g->index, kWords[why], err != NULL ? ": " : "",
+           err != NULL ? err->message : "");
+  g->say(g->say_self, text);
+}
+
 static void forget(weir_gpu_task *t, weir_gpu_graph *g) {
   weir_device *d = t->task->frame->gpu->gpu->gpu.device;
   if (g->graph != NULL) d->vt->graph_release(d, g->graph);
@@ -74,6 +97,8 @@ weir_gpu_graph *weir_gpu_graph_find(weir_gpu_task *t) {
   }
   if (found == NULL) {
     found = oldest;
+    if (found->seen == 1 && ++t->moves >= kMoves)
+      weir_gpu_graph_explain(t->task->frame->gpu->gpu, WEIR_GPU_MOVES, NULL);
     forget(t, found);
     for (uint32_t k = 0; k < t->slot_count; k++)
       found->key[k] = t->task->frame->table[t->slots[k]];

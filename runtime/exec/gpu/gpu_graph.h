@@ -19,6 +19,21 @@ typedef struct weir_gpu_graph {
   uint64_t used; /* when, for the LRU */
 } weir_gpu_graph;
 
+/* Why the work of a run is queued call by call. */
+typedef enum weir_gpu_queued {
+  WEIR_GPU_REPLAYED,
+  WEIR_GPU_TRACED,
+  WEIR_GPU_TRAPS,
+  WEIR_GPU_NO_CAPTURE, /* of the device */
+  WEIR_GPU_REFUSED,    /* by the device, for this task */
+  WEIR_GPU_MOVES       /* its addresses are other ones each time */
+} weir_gpu_queued;
+
+/* Says so to the one that the GPUs' options name, once for each reason and GPU;
+ * |err|: what the device said, or NULL. */
+void weir_gpu_graph_explain(weir_exec_gpu *gpu, weir_gpu_queued why,
+                            const weir_error *err);
+
 /* Makes what |task|'s graphs need; released with the frame. Errors: W6001. */
 weir_status weir_gpu_graphs_create(weir_gpu_task *task, weir_error *err);
 void weir_gpu_graphs_release(weir_gpu_task *task);

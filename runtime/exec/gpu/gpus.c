@@ -172,6 +172,9 @@ static weir_status open_gpu(weir_gpus *gpus, int32_t index,
   g->env = gpus->env;
   g->wait_ns = gpus->options.wait_ns;
   g->sleepy = gpus->options.sleepy;
+  g->say = gpus->options.say;
+  g->say_self = gpus->options.say_self;
+  atomic_init(&g->said, 0);
   pthread_mutex_init(&g->copy_lock, NULL);
   pthread_mutex_init(&g->lock, NULL);
   pthread_cond_init(&g->more, NULL);

@@ -43,7 +43,10 @@ typedef struct weir_exec_gpu {
   pthread_cond_t more;
   weir_gpu_end *first, **last;
   bool stop, sleepy;
-  int64_t wait_ns; /* for memory (gpu_memory.h) */
+  void (*say)(void *self, const char *text); /* of the options */
+  void *say_self;
+  atomic_uint said; /* a bit for each reason of gpu_graph.h */
+  int64_t wait_ns;  /* for memory (gpu_memory.h) */
   const weir_env *env;
 } weir_exec_gpu;
 
@@ -56,6 +59,10 @@ typedef struct weir_gpus_options {
   bool sleepy;        /* the thread that waits sleeps at once */
   /* For how long memory that other processes hold is waited for; 0: not. */
   int64_t wait_ns;
+  /* Gets a line about how work is done that nobody has to know; on any thread,
+   * once for each cause and GPU. May be NULL. */
+  void (*say)(void *self, const char *text);
+  void *say_self;
 } weir_gpus_options;
 
 /* |options| is lent, its paths too; may be NULL. Errors: W6001. */

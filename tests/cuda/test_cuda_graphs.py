@@ -19,6 +19,9 @@ import unittest
 WEIR, ROOT, BUILD = (os.path.abspath(a) for a in sys.argv[1:4])
 WORDS = sys.argv[4:]
 LONG = "--long" in WORDS
+# Under a sanitizer commands are slow: each graph and training once.
+SANITIZED = "CLI_SANITIZED" in os.environ
+once = unittest.skipIf(SANITIZED, "the same code more often")
 sys.path.insert(0, os.path.join(ROOT, "tests", "gpu"))
 import cases  # noqa: E402
 import images  # noqa: E402
@@ -102,6 +105,17 @@ class Run(Case):
             self.assertRegex(p.stdout, r"GPU:0 +[1-9]\d* nodes")
             self.assertNotIn("no GPU kernel", p.stdout)
 
+    def test_why_a_step_is_no_graph(self):
+        graph, said = self.graph("mlp"), "GPU 0: work is queued call by call"
+        for more, why in ((("--trap-nan",), "looked at for NaN"),
+                          (("--trace", self.work + "/t.json"), "a trace has"),
+                          ((), None)):
+            p = self.weir("run", graph, "-p", "batch=4", *ONE_GPU, "-v", *more)
+            self.assertEqual(p.stderr.count(said), 1 if why else 0, p.stderr)
+            self.assertIn(why or "", p.stderr)
+        p = self.weir("run", graph, "-p", "batch=4", *ONE_GPU, "--trap-nan")
+        self.assertNotIn(said, p.stderr)
+
     def spread(self, way, seeds):
         """Every graph has nodes on GPUs in one of its places, and values that
         cross; how many came from other tasks."""
@@ -120,10 +134,12 @@ class Run(Case):
     def test_spread_over_two_gpus(self):
         self.spread("spread", (1, 2, 3, 4) if LONG else (2,))
 
+    @once
     def test_spread_over_processes(self):
         came = self.spread("local", (1, 2, 3) if LONG else (1,))
         self.assertGreater(came, 100)
 
+    @once
     def test_any_order_of_the_standin(self):
         """Streams that move when they like: an order that nobody asked for
         gives other values."""
@@ -153,6 +169,8 @@ class Train(Data):
     def test_checkpoints_of_the_cpu(self):
         for way in cases.TRAIN_WAYS.values():
             for row in cases.TRAININGS:
+                if SANITIZED and row.name not in ("mlp_train", "lenet_train"):
+                    continue
                 with self.subTest(graph=row.name, way=way.name), \
                         tempfile.TemporaryDirectory(dir=self.work) as work:
                     nodes, crossed, words = cases.train_graph(
@@ -181,6 +199,7 @@ class Train(Data):
                 "ps=1,worker=2,gpu=1")
         self.assertIn("W6004", str(e.exception))
 
+    @once
     def test_resumed(self):
         for way in cases.TRAIN_WAYS.values():
             with tempfile.TemporaryDirectory(dir=self.work) as work:
@@ -195,6 +214,7 @@ class Train(Data):
                 t.train("mixed")
                 t.same("straight", "mixed", cases.TRAININGS[0].near)
 
+    @once
     def test_seeds(self):
         t = cases.Trained(self.caller(), cases.TRAININGS[0],
                           cases.TRAIN_WAYS["one"],

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of a reduction. Dimensions are seen as kept and joined ones in turn.
  * When the last one is joined, an output's elements lie together and threads
- * take neighbours: 1, 32 or 256 threads an output, by their number. When it is
- * kept, neighbours are columns. A GPU wants some thousand blocks, so few
+ * take neighbours: 1 to 32 or 256 threads an output, by their number. When it
+ * is kept, neighbours are columns. A GPU wants some thousand blocks, so few
  * outputs of many elements are cut into slices, whose results lie in scratch
  * and are joined by a launch of their own. All this follows from the shape. */
 #include "kernels/gpu/rows/reduce.h"
@@ -10,7 +10,10 @@
 #include <assert.h>
 
 enum {
-  SOME = 1024,        /* elements that a warp joins, or fewer threads */
+  SOME = 4096, /* elements that a warp joins, or fewer threads */
+  FEW = 1024,  /* the same, where outputs are few */
+  LEAST = 16,  /* elements of a thread: four reads under way at once */
+  LEAST_FEW = 4,
   LEAST_SLICE = 4096, /* elements of a slice, of a column 64 */
   LEAST_COLUMN = 64,
   WANTED_BLOCKS = 1024,
@@ -69,6 +72,15 @@ static void split(const weir_gpu_reduced *r, int64_t *columns, part *kept,
     part_add(r->joined[d] ? joined : kept, r->dims[d], strides[d]);
 }
 
+/* Threads that join |each| elements. Where warps are too few to hide the time
+ * of a read, more threads have one read each. */
+static int32_t row_lanes(int64_t each, int64_t jobs) {
+  bool few = jobs < WANTED_BLOCKS * (WEIR_BODY_THREADS / 32);
+  int32_t lanes = each <= (few ? FEW : SOME) ? 1 : WEIR_BODY_THREADS;
+  while (lanes < 32 && (few ? LEAST_FEW : LEAST) * lanes < each) lanes *= 2;
+  return lanes;
+}
+
 static weir_gpu_body body_of(weir_dtype dtype, bool columns) {
   switch (dtype) {
     case WEIR_F64:
@@ -105,8 +117,7 @@ static void plan_rows(const part *kept, const part *joined, int64_t slices,
   weir_gpu_walk(rank, dims, &a->job);
   a->jobs = kept->elements * slices;
   int64_t each = a->slice < joined->elements ? a->slice : joined->elements;
-  a->lanes = each <= SOME ? 1 : WEIR_BODY_THREADS;
-  while (a->lanes < 32 && 4 * a->lanes < each) a->lanes *= 2;
+  a->lanes = row_lanes(each, a->jobs);
   *blocks = weir_gpu_blocks(a->jobs * a->lanes);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/table.h"
 #include "runtime/exec/program/program_internal.h"
 
 enum { kMoves = 16 }; /* sets of addresses that came once and never again */
@@ -54,6 +55,7 @@ void weir_gpu_graph_explain(weir_exec_gpu *g, weir_gpu_queued why,
       [WEIR_GPU_NO_CAPTURE] = "it keeps none",
       [WEIR_GPU_REFUSED] = "it refused to keep one",
       [WEIR_GPU_MOVES] = "its variables have other addresses in each run"};
+  WEIR_TABLE_OF(kWords, WEIR_GPU_QUEUED_COUNT);
   char text[600];
   unsigned bit = 1u << why;
   if (why == WEIR_GPU_REPLAYED || g->say == NULL ||

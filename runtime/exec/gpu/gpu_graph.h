@@ -26,7 +26,8 @@ typedef enum weir_gpu_queued {
   WEIR_GPU_TRAPS,
   WEIR_GPU_NO_CAPTURE, /* of the device */
   WEIR_GPU_REFUSED,    /* by the device, for this task */
-  WEIR_GPU_MOVES       /* its addresses are other ones each time */
+  WEIR_GPU_MOVES,      /* its addresses are other ones each time */
+  WEIR_GPU_QUEUED_COUNT
 } weir_gpu_queued;
 
 /* Says so to the one that the GPUs' options name, once for each reason and GPU;

@@ -32,6 +32,13 @@ static __device__ __forceinline__ float cell_get(const float *x, int64_t i) {
   return x != nullptr ? x[i] : 0.0f;
 }
 
+/* The state before a step. */
+static __device__ __forceinline__ float cell_before(
+    const weir_cells_back_args &args, const cell_place &p) {
+  int64_t row = p.sequence * args.before_steps;
+  return cell_get(args.before, row * args.units.d + p.unit);
+}
+
 static __device__ __forceinline__ void cell_put(float *y, int64_t i, float v) {
   if (y != nullptr) y[i] = v;
 }
@@ -68,8 +75,7 @@ WEIR_BODY(lstm_cell_back_f32, weir_cells_back_args) {
     float out = gates[3 * u], t = weir_el_tanh(args.saved[p.row]);
     float dh = cell_get(args.dh, i) + cell_get(args.dy, p.row);
     float dc = fmaf(dh * out, fmaf(-t, t, 1.0f), cell_get(args.dc, i));
-    float before =
-        cell_get(args.before, p.sequence * args.before_steps * u + p.unit);
+    float before = cell_before(args, p);
     float *dz = args.dz + p.wide;
     dz[0] = dc * input * in * (1.0f - in);
     dz[u] = dc * before * forget * (1.0f - forget);
@@ -112,8 +118,7 @@ WEIR_BODY(gru_cell_back_f32, weir_cells_back_args) {
     cell_place p = cell_at(args.units, args.steps, 3, i);
     const float *gates = args.gates + p.wide;
     float reset = gates[0], update = gates[u], n = gates[2 * u];
-    float before =
-        cell_get(args.before, p.sequence * args.before_steps * u + p.unit);
+    float before = cell_before(args, p);
     float dh = cell_get(args.dh, i) + cell_get(args.dy, p.row);
     float dn = dh * (1.0f - update) * fmaf(-n, n, 1.0f);
     float dr = dn * args.saved[p.row] * reset * (1.0f - reset);

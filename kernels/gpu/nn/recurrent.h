@@ -20,8 +20,8 @@ typedef struct weir_gpu_recurrent {
   int64_t batch, steps, units, wide; /* wide: of all gates */
   uint32_t in_count;
   bool reverse;
-  int32_t relu;                       /* rnn's function */
-  size_t sums_at, q_at, workspace_at; /* in scratch */
+  int32_t relu;              /* rnn's function */
+  size_t q_at, workspace_at; /* in scratch, behind x w */
 } weir_gpu_recurrent;
 
 /* Of a call forward, with inputs x, w, r, and of a gradient, of inputs r and

@@ -58,14 +58,14 @@ void weir_gpu_graph_explain(weir_exec_gpu *g, weir_gpu_queued why,
   WEIR_TABLE_OF(kWords, WEIR_GPU_QUEUED_COUNT);
   char text[600];
   unsigned bit = 1u << why;
-  if (why == WEIR_GPU_REPLAYED || g->say == NULL ||
+  if (why == WEIR_GPU_REPLAYED || g->options->say == NULL ||
       (atomic_fetch_or(&g->said, bit) & bit) != 0)
     return;
   snprintf(text, sizeof text,
            "GPU %d: work is queued call by call, not as a graph: %s%s%.400s",
            (int)g->index, kWords[why], err != NULL ? ": " : "",
            err != NULL ? err->message : "");
-  g->say(g->say_self, text);
+  g->options->say(g->options->say_self, text);
 }
 
 static void forget(weir_gpu_task *t, weir_gpu_graph *g) {

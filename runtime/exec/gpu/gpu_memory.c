@@ -53,7 +53,8 @@ bool weir_gpu_wait_for(const weir_env *env, int64_t wait_ns,
 
 bool weir_gpu_wait_more(const weir_exec_gpu *gpu, weir_gpu_wait *wait,
                         weir_error *err) {
-  return gpu != NULL && weir_gpu_wait_for(gpu->env, gpu->wait_ns, wait, err);
+  return gpu != NULL &&
+         weir_gpu_wait_for(gpu->env, gpu->options->wait_ns, wait, err);
 }
 
 weir_status weir_gpu_alloc(weir_exec_gpu *gpu, size_t bytes,

@@ -40,7 +40,7 @@ static void look(const weir_exec_gpu *g, weir_event *event) {
   weir_device *d = g->gpu.device;
   const weir_clock *clock = g->env->clock;
   int64_t until = clock->now_ns(clock->self) + kLookNs;
-  while (!g->sleepy && !d->vt->is_over(d, event) &&
+  while (!g->options->sleepy && !d->vt->is_over(d, event) &&
          clock->now_ns(clock->self) < until)
     weir_cpu_relax();
 }
@@ -170,10 +170,7 @@ static weir_status open_gpu(weir_gpus *gpus, int32_t index,
   g->index = index;
   g->last = &g->first;
   g->env = gpus->env;
-  g->wait_ns = gpus->options.wait_ns;
-  g->sleepy = gpus->options.sleepy;
-  g->say = gpus->options.say;
-  g->say_self = gpus->options.say_self;
+  g->options = &gpus->options;
   atomic_init(&g->said, 0);
   pthread_mutex_init(&g->copy_lock, NULL);
   pthread_mutex_init(&g->lock, NULL);

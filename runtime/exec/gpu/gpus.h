@@ -42,11 +42,9 @@ typedef struct weir_exec_gpu {
   pthread_mutex_t lock;
   pthread_cond_t more;
   weir_gpu_end *first, **last;
-  bool stop, sleepy;
-  void (*say)(void *self, const char *text); /* of the options */
-  void *say_self;
+  bool stop;
+  const struct weir_gpus_options *options; /* of its list */
   atomic_uint said; /* a bit for each reason of gpu_graph.h */
-  int64_t wait_ns;  /* for memory (gpu_memory.h) */
   const weir_env *env;
 } weir_exec_gpu;
 

@@ -22,6 +22,8 @@ import tempfile
 import threading
 import unittest
 
+import sizes
+
 WEIR, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
 WORDS = sys.argv[3:]
 ALL, LONG = "all" in WORDS, "long" in WORDS
@@ -31,8 +33,6 @@ LOCAL = "ps=2,worker=2"
 PLACERS = "search", "round_robin", "random:1", "random:2", "random:3"
 BRIEF = [("round_robin", p) for p in PLACERS if p != "round_robin"]
 SOME = ("tiny_matmul", "mlp", "recurrent", "mlp_mesh")
-# Printed whole, its 7 million numbers are 100 MB of text.
-SMALLER = {"lstm_lm.weir.yaml": ["-p", "batch=2"]}
 SLOW = """weir: 1
 inputs: {n: "i64[] = 2000000000"}
 nodes:
@@ -105,7 +105,7 @@ class Case(unittest.TestCase):
 
     def feeds_of(self, graph):
         """Random values for every input without a default; the outputs."""
-        feeds = [*SMALLER.get(graph.name, ())]
+        feeds = [*sizes.SMALLER.get(graph.name, ())]
         while True:
             p = self.weir("run", graph, "--json", "-q", *feeds, code=None)
             m = re.search(r"W4012\]: (\w+):", p.stderr)

@@ -12,9 +12,9 @@ import re
 import subprocess
 import sys
 
+import sizes
+
 WEIR, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
-# Printed whole, 7 million numbers are 100 MB of text.
-SMALLER = {"lstm_lm.weir.yaml": ("-p", "batch=2")}
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
 
 
@@ -25,7 +25,7 @@ def weir(*args):
 
 def run(graph, *more):
     """Feeds random values to every input that has no default."""
-    feeds = [*SMALLER.get(graph.name, ())]
+    feeds = [*sizes.SMALLER.get(graph.name, ())]
     while True:
         p = weir("run", graph, "--json", *feeds, *more)
         m = re.search(r"W4012\]: (\w+):", p.stderr)

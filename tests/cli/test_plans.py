@@ -25,6 +25,8 @@ import subprocess
 import sys
 import tempfile
 
+import sizes
+
 WEIR, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 QUICK = "quick" in sys.argv[3:] or "CLI_SANITIZED" in os.environ
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
@@ -33,8 +35,6 @@ PLACERS = ("search", "round_robin", "random:1") if QUICK else (
     "search", "round_robin", "random:1", "random:2", "random:3")
 SOME = ("tiny_matmul", "mlp", "recurrent", "regression", "mlp_train",
         "mlp_mesh")
-# Its outputs are printed: whole, 7 million numbers are 100 MB of text.
-SMALLER = {"lstm_lm.weir.yaml": ["-p", "batch=2"]}
 
 
 class Wrong(Exception):
@@ -68,7 +68,7 @@ def data_of(path):
 class Graph:
     def __init__(self, path, folder):
         self.path, self.folder = path, pathlib.Path(folder)
-        self.smaller = SMALLER.get(path.name, [])
+        self.smaller = sizes.SMALLER.get(path.name, [])
         self.edges = 0  # between tasks, the most of any plan
         self.homes = {}  # by placer: of variables
         text = path.read_text()

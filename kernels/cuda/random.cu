@@ -96,7 +96,7 @@ WEIR_BODY(random_f32, weir_random_args) {
   int64_t blocks = args.n / 4 + (args.n % 4 != 0);
   for (int64_t b = weir_body_first(); b < blocks; b += weir_body_step()) {
     double z[4];
-    draw(args.op, words_of(args.key, args.block->step, (uint64_t)b), z);
+    draw(args.op, words_of(args.key, *args.step, (uint64_t)b), z);
     for (int k = 0; k < 4; k++) {
       if (4 * b + k >= args.n) continue;
       float y = (float)(args.offset + args.scale * z[k]);
@@ -108,7 +108,7 @@ WEIR_BODY(random_f32, weir_random_args) {
 WEIR_BODY(dropout_f32, weir_dropout_args) {
   int64_t blocks = args.n / 4 + (args.n % 4 != 0);
   for (int64_t b = weir_body_first(); b < blocks; b += weir_body_step()) {
-    words w = words_of(args.key, args.block->step, (uint64_t)b);
+    words w = words_of(args.key, *args.step, (uint64_t)b);
     for (int k = 0; k < 4; k++) {
       int64_t i = 4 * b + k;
       if (i >= args.n) continue;
@@ -117,4 +117,13 @@ WEIR_BODY(dropout_f32, weir_dropout_args) {
       if (args.mask != nullptr) args.mask[i] = stays ? 1 : 0;
     }
   }
+}
+
+WEIR_BODY(turn_step, weir_turn_args) {
+  if (weir_body_first() != 0) return;
+  uint64_t h = *args.outer ^ (0x9e3779b97f4a7c15u * 9u); /* of 8 bytes */
+  h = (h ^ (uint64_t)args.turn) * 0xff51afd7ed558ccdu;
+  h ^= h >> 32;
+  h *= 0xc4ceb9fe1a85ec53u;
+  *args.step = h ^ (h >> 29);
 }

@@ -5,8 +5,7 @@
 #include "kernels/cuda/body.h"
 
 /* Arguments of the bodies of random.cu, whose numbers come from the bits of
- * kernels/philox.h for |key| and the step in |block|. Grids: any number of
- * blocks in x. */
+ * kernels/philox.h for |key| and |*step|. Grids: any number of blocks in x. */
 
 typedef enum weir_random_op {
   WEIR_RANDOM_UNIFORM,
@@ -17,7 +16,7 @@ typedef enum weir_random_op {
 /* random_f32: y = offset + scale z; what is |high| or more becomes |offset|. */
 typedef struct weir_random_args {
   float *y;
-  const weir_body_block *block;
+  const uint64_t *step;
   int64_t n;
   uint64_t key;
   double offset, scale;
@@ -31,11 +30,19 @@ typedef struct weir_dropout_args {
   float *y;
   const float *x;
   uint8_t *mask;
-  const weir_body_block *block;
+  const uint64_t *step;
   int64_t n;
   uint64_t key;
   uint32_t below;
   float scale;
 } weir_dropout_args;
+
+/* turn_step: |*step| is that of turn |turn| of a loop in a step |*outer|: the
+ * number that weir_hash_bytes makes of both. One thread. */
+typedef struct weir_turn_args {
+  uint64_t *step;
+  const uint64_t *outer;
+  int64_t turn;
+} weir_turn_args;
 
 #endif

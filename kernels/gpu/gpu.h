@@ -38,6 +38,7 @@ typedef struct weir_gpu_run {
   const weir_gpu *gpu;
   weir_queue *queue;
   weir_body_block *block; /* in the GPU's memory */
+  const uint64_t *step;   /* there: of random numbers */
   uint32_t instr;         /* the number of the instruction that runs */
 } weir_gpu_run;
 

@@ -40,14 +40,37 @@ bool weir_lower_call_make(const weir_graph *g, weir_node_id id,
   return true;
 }
 
+/* Whether |op| meets others in the middle of a run, which the host does: a
+ * GPU's bodies are queued as a whole. */
+static bool meets(const weir_op_def *op) {
+  return op->instr == WEIR_INSTR_COLLECTIVE || op->instr == WEIR_INSTR_SEND ||
+         op->instr == WEIR_INSTR_RECV;
+}
+
+/* A node of a body. */
+typedef struct inner {
+  const weir_graph *graph; /* NULL: none */
+  weir_node_id id;
+} inner;
+
+/* The first node in the bodies of |n| that devices of |kind| do not carry out.
+ * Bodies nest no deeper than a
+ * fixed depth. */
+static inner lacking_in_bodies(const weir_node *n, weir_device_kind kind) {
+  bool host = weir_device_kinds[kind]->host;
+  for (uint32_t k = 0; k < n->body_count; k++)
+    for (weir_node_id i = 0; i < n->bodies[k]->node_count; i++)
+      if ((!host && meets(n->bodies[k]->nodes[i].op)) ||
+          !weir_place_has_kernel(n->bodies[k], i, kind))
+        return (inner){n->bodies[k], i};
+  return (inner){NULL, 0};
+}
+
 bool weir_place_has_kernel(const weir_graph *g, weir_node_id id,
                            weir_device_kind kind) {
   const weir_node *n = &g->nodes[id];
   weir_lower_call c;
-  if (n->body_count > 0 && !weir_device_kinds[kind]->host) return false;
-  for (uint32_t k = 0; k < n->body_count; k++)
-    for (weir_node_id i = 0; i < n->bodies[k]->node_count; i++)
-      if (!weir_place_has_kernel(n->bodies[k], i, kind)) return false;
+  if (lacking_in_bodies(n, kind).graph != NULL) return false;
   if (n->op->instr != WEIR_INSTR_KERNEL || (n->op->flags & WEIR_OP_VIEW) != 0)
     return true;
   if (weir_device_kinds[kind]->every_op) return true;
@@ -118,6 +141,25 @@ static void add_refusals(words *w, const weir_graph *g, weir_node_id id,
     add(w, ": %s", refusals);
 }
 
+/* "OP: NODE: " of nodes with bodies, then the refusals of the one in them. */
+static void add_lacking(words *w, const weir_graph *g, weir_node_id id,
+                        weir_device_kind kind) {
+  for (;;) {
+    const weir_node *n = &g->nodes[id];
+    inner at = lacking_in_bodies(n, kind);
+    if (at.graph == NULL) break;
+    const weir_node *in = &at.graph->nodes[at.id];
+    add(w, "%s: %.*s: ", n->op->name,
+        in->name.size < 60 ? (int)in->name.size : 60, in->name.data);
+    g = at.graph;
+    id = at.id;
+    if (!meets(in->op)) continue;
+    add(w, "%s: in a body it is the host's", in->op->name);
+    return;
+  }
+  add_refusals(w, g, id, kind);
+}
+
 const char *weir_lower_why(const weir_graph *g, const weir_node_id *members,
                            uint32_t count, weir_device_kind kind, char *text) {
   words w = {text, 0};
@@ -126,10 +168,7 @@ const char *weir_lower_why(const weir_graph *g, const weir_node_id *members,
     const weir_node *n = &g->nodes[members[m]];
     if (weir_place_has_kernel(g, members[m], kind)) continue;
     add(&w, "%.*s: ", n->name.size < 60 ? (int)n->name.size : 60, n->name.data);
-    if (n->body_count > 0 && !weir_device_kinds[kind]->host)
-      add(&w, "%s: its body runs on the host", n->op->name);
-    else
-      add_refusals(&w, g, members[m], kind);
+    add_lacking(&w, g, members[m], kind);
     break;
   }
   return text;

@@ -24,7 +24,7 @@ static const char *const without_kernel[] = {
     [WEIR_INSTR_COLLECTIVE] = "copies between devices",
     [WEIR_INSTR_VAR_READ] = "a variable",
     [WEIR_INSTR_VAR_COMMIT] = "writes a variable",
-    [WEIR_INSTR_LOOP] = NULL, /* its body has kernels, on the host */
+    [WEIR_INSTR_LOOP] = NULL, /* its body has kernels */
     [WEIR_INSTR_BRANCH] = NULL,
     [WEIR_INSTR_FEED] = "an input",
     [WEIR_INSTR_FETCH] = "an output",
@@ -36,7 +36,7 @@ WEIR_TABLE_OF(without_kernel, WEIR_INSTR_KIND_COUNT);
 typedef struct op_row {
   const weir_op_def *op;
   const char *none;                  /* why it needs no kernel; or NULL */
-  bool bodies;                       /* it runs graphs, on host kinds alone */
+  bool bodies;                       /* it runs graphs, where their nodes run */
   bool has[WEIR_DEVICE_KINDS];       /* some kernel */
   unsigned types[WEIR_DEVICE_KINDS]; /* that kernels take */
 } op_row;
@@ -65,8 +65,7 @@ static op_row row_of(const weir_registry *registry, const weir_op_def *op) {
   op_row row = {.op = op, .none = without_kernel[op->instr]};
   if ((op->flags & WEIR_OP_VIEW) != 0) row.none = "a view of its input";
   row.bodies = op->instr == WEIR_INSTR_LOOP || op->instr == WEIR_INSTR_BRANCH;
-  for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
-    row.has[k] = row.bodies && weir_device_kinds[k]->host;
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++) row.has[k] = row.bodies;
   if (row.none != NULL || row.bodies) return row;
   for (const weir_registry *r = registry; r != NULL; r = r->next)
     for (size_t i = 0; i < r->kernel_count; i++) {

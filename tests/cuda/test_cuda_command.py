@@ -183,13 +183,13 @@ class TwoGpus(Case):
         self.assertNotIn("gpu", ops["task"])
         self.assertEqual(ops["reshape"]["no_kernel_needed"],
                          "a view of its input")
-        self.assertNotIn("gpu", ops["while"])
+        self.assertIn("gpu", ops["while"])
         self.assertIn(f"{counts['gpu']} have a kernel for GPU\n", table)
         lacking = counts["ops"] - counts["no_kernel_needed"] - counts["gpu"]
         self.assertIn(f"\n{lacking} have none for GPU: ", table)
         self.assertRegex(table, re.compile("^task .* -$", re.M))
         self.assertRegex(table, re.compile(
-            "^while +runs its body +-$", re.M))
+            "^while +runs its body +runs its body$", re.M))
         self.weir("standin", "show", "blocks", "--devices", code=2)
         self.assertRegex(self.weir("standin", "doctor"), re.compile(
             r"^kernels +\d+ for CPU, \d+ for GPU$", re.M))
@@ -224,8 +224,15 @@ class Reasons(Case):
         where = ("--cluster", "worker=1,gpu=1", "--explain")
         self.file("l.yaml", LOOP)
         out = self.weir("bare", "place", "l.yaml", *where, "s")
-        self.assertIn("no GPU kernel: s: while: its body runs on the host\n",
-                      out)
+        self.assertNotIn("no GPU kernel", out)
+        self.assertRegex(out, GPU + "0 +[0-9]")
+        self.file("l.yaml", LOOP.replace(
+            "add(a, 1.0)", "cast(matmul(cast(a, dtype=i32), const([[1]], "
+            "dtype=i32)), dtype=f32)").replace("f32[4]", "f32[4, 1]"))
+        out = self.weir("bare", "place", "l.yaml", *where, "s")
+        self.assertRegex(out, "no GPU kernel: s: while: s/next/matmul: matmul "
+                         r"of i32\[4, 1\] and i32\[1, 1\]: gpu\.matmul: not "
+                         "for i32\n")
         self.file("t.yaml", "weir: 1\nnodes:\n  a: task(cost_ns=9, "
                   "out_bytes=8)\noutputs: [a]\n")
         out = self.weir("bare", "place", "t.yaml", *where, "a")

@@ -297,6 +297,20 @@ static void large_outputs_are_whole(void **state) {
 
 enum { kLifeElements = 8 * 6 };
 
+/* Loops that the host decides about, and one that it does not. */
+static const char kLoops[] =
+    "weir: 1\n"
+    "nodes:\n"
+    "  v: var([8, 6], init=uniform(0, 1))\n"
+    "  l: {scan: {over: {e: v}, axis: 1, length: 6, carry: {s: 'zeros([8])'},\n"
+    "    next: {s: e}, stack: {y: s}}}\n"
+    "  m: {while: {carry: {t: l.y}, cond: 'less(reduce_max(t), 1)',\n"
+    "    next: {t: 'add(t, 1)'}}}\n"
+    "  v2: assign_add(v, m.t)\n"
+    "outputs: [v2]\n"
+    "placement:\n"
+    "  - {match: '*', device: 'gpu:0'}\n";
+
 /* |v|: the variable of that name after it. */
 static weir_status life(scene *s, float v[kLifeElements]) {
   weir_status status = scene_open_session(s, "worker=1,gpu=2");
@@ -321,10 +335,13 @@ typedef struct sound_life {
   float v[kLifeElements];
 } sound_life;
 
-static sound_life make_sound_life(void) {
+static sound_life make_sound_life(bool loops) {
   sound_life l;
   scene s;
-  snprintf(l.text, sizeof l.text, kNodes, kPlaces[1]);
+  if (loops)
+    snprintf(l.text, sizeof l.text, "%s", kLoops);
+  else
+    snprintf(l.text, sizeof l.text, kNodes, kPlaces[1]);
   scene_open_graph(&s, l.text, 2);
   uint64_t before = standin->counts().calls;
   uint64_t made = atomic_load(&s.world.memory.calls);
@@ -344,12 +361,10 @@ static weir_status check_life(const sound_life *l, scene *s, uint64_t k) {
   return status;
 }
 
-static void every_call_fails_once(void **state) {
+static void fail_calls(bool loops) {
   static const int kCodes[] = {cudaErrorInvalidValue,
                                cudaErrorMemoryAllocation};
-  (void)state;
-  cuda_world_needs_standin("calls that fail when they are told to");
-  const sound_life l = make_sound_life();
+  const sound_life l = make_sound_life(loops);
   for (uint64_t k = 1; k <= l.calls; k++) {
     scene s;
     scene_open_graph(&s, l.text, 1 + (int)(k % 2));
@@ -360,10 +375,14 @@ static void every_call_fails_once(void **state) {
   }
 }
 
-static void lost_gpus_end_runs(void **state) {
+static void every_call_fails_once(void **state) {
   (void)state;
-  cuda_world_needs_standin("GPUs that are lost when they are told to");
-  const sound_life l = make_sound_life();
+  cuda_world_needs_standin("calls that fail when they are told to");
+  for (int loops = 0; loops < 2; loops++) fail_calls(loops != 0);
+}
+
+static void lose_gpus(bool loops) {
+  const sound_life l = make_sound_life(loops);
   for (uint64_t k = 1; k <= l.calls; k += 3) {
     scene s;
     scene_open_graph(&s, l.text, 2);
@@ -373,10 +392,14 @@ static void lost_gpus_end_runs(void **state) {
   }
 }
 
-static void every_allocation_fails_once(void **state) {
+static void lost_gpus_end_runs(void **state) {
   (void)state;
-  cuda_world_needs_standin("two GPUs, and a start that takes no time");
-  const sound_life l = make_sound_life();
+  cuda_world_needs_standin("GPUs that are lost when they are told to");
+  for (int loops = 0; loops < 2; loops++) lose_gpus(loops != 0);
+}
+
+static void fail_allocations(bool loops) {
+  const sound_life l = make_sound_life(loops);
   for (uint64_t k = 1; k <= l.allocations; k++) {
     scene s;
     scene_open_graph(&s, l.text, 2);
@@ -387,6 +410,12 @@ static void every_allocation_fails_once(void **state) {
       fail_msg("allocation %d: %s %s", (int)k, s.err.id, s.err.message);
     scene_close(&s);
   }
+}
+
+static void every_allocation_fails_once(void **state) {
+  (void)state;
+  cuda_world_needs_standin("two GPUs, and a start that takes no time");
+  for (int loops = 0; loops < 2; loops++) fail_allocations(loops != 0);
 }
 
 static void missing_gpu_is_an_error(void **state) {

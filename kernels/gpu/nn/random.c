@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers and dropout. The step is read by bodies, from the block that
- * the run lends them: the host's may be another when a launch is replayed. */
+/* Random numbers and dropout. The step is read by bodies, from the GPU's
+ * memory: the host's may be another when a launch is replayed. */
 #include "kernels/cuda/random.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static weir_status fill(const weir_args *args, weir_random_op op,
                         const double range[2], float high) {
   const weir_call *call = args->state;
   const weir_random_args a = {.y = args->io[call->in_count],
-                              .block = args->ctx->gpu->block,
+                              .step = args->ctx->gpu->step,
                               .n = call->out[0].elements,
                               .key = key_of(call),
                               .offset = range[0],
@@ -125,7 +125,7 @@ static weir_status run_dropout(const weir_args *args) {
   const weir_dropout_args a = {.y = args->io[1],
                                .x = args->io[0],
                                .mask = args->io[2],
-                               .block = args->ctx->gpu->block,
+                               .step = args->ctx->gpu->step,
                                .n = call->in[0].elements,
                                .key = key_of(call),
                                .below = (uint32_t)ceil(keep * 0x1p24),

@@ -452,12 +452,13 @@ weir_status weir_compile_body(weir_compiler *outer,
                      .request = request,
                      .graph = request->graph,
                      .kind = outer->kind,
+                     .gpu = weir_compile_gpu(outer),
                      .sizes_only = outer->sizes_only,
                      .feeds = (weir_value_id *)(uintptr_t)request->feeds,
                      .fetches = request->fetches,
                      .known_feeds = known_feeds};
-  weir_program_options options = {.threads = request->options.threads,
-                                  .body = true};
+  weir_program_options options = {
+      .threads = request->options.threads, .body = true, .gpu = c.gpu};
   weir_program *program = NULL;
   *out_program = NULL;
   weir_status s =

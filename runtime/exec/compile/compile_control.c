@@ -203,7 +203,8 @@ static weir_status loop(weir_compiler *c, weir_node_id id,
                          .length = length_of(c, node, parts),
                          .reverse = parts->reverse,
                          .counted = parts->counted,
-                         .conditional = conditional};
+                         .conditional = conditional,
+                         .aligned = !weir_device_kinds[c->kind]->host};
   bool *skip = weir_arena_array(c->arena, last->output_count, sizeof *skip);
   if (skip == NULL) return weir_fail_memory(err, last->output_count);
   weir_status s = add(c, id, &spec, err);

@@ -239,6 +239,12 @@ static bool fill_row(weir_compiler *c, const weir_emit *e, operand_row *row) {
   return true;
 }
 
+static bool draws(const weir_emit *e) {
+  for (uint32_t i = 0; i < e->call_count; i++)
+    if ((e->calls[i].op->flags & WEIR_OP_RANDOM) != 0) return true;
+  return false;
+}
+
 static weir_status add_instr(weir_compiler *c, weir_emit *e,
                              const emit_cost *cost, weir_error *err) {
   const weir_node *node = e->node;
@@ -273,6 +279,7 @@ static weir_status add_instr(weir_compiler *c, weir_emit *e,
       .over_inputs = e->over_inputs,
       .cost_ns = cost->ns,
       .any_time = (node->op->flags & WEIR_OP_FOREIGN) != 0,
+      .draws = draws(e),
       .flops = cost->flops,
       .bytes = cost->bytes,
       .node_order = e->node_id,

@@ -12,19 +12,21 @@
  * process or another, are the edges that there are between hosts. */
 
 weir_device_kind weir_compile_part_kind(const weir_compiler *c, uint32_t part) {
-  if (c->partition == NULL || part == WEIR_PLACE_NONE)
-    return weir_device_kind_host();
+  if (c->partition == NULL) return c->kind; /* a body's too */
+  if (part == WEIR_PLACE_NONE) return weir_device_kind_host();
   const weir_cluster *cluster = c->request->plan->placement->cluster;
   return cluster->devices[c->partition->parts[part].device].name.type;
 }
 
-/* The host is no GPU whatever its kind is called. */
+/* The host is no GPU whatever its kind is called. A body is none: its inputs
+ * and outputs are wherever the instruction around it has them. */
 static bool is_gpu(const weir_compiler *c, uint32_t part) {
-  return !weir_device_kinds[weir_compile_part_kind(c, part)]->host;
+  return c->partition != NULL &&
+         !weir_device_kinds[weir_compile_part_kind(c, part)]->host;
 }
 
 struct weir_exec_gpu *weir_compile_gpu(const weir_compiler *c) {
-  return c->parts != NULL ? c->parts[c->part].gpu : NULL;
+  return c->parts != NULL ? c->parts[c->part].gpu : c->gpu;
 }
 
 struct weir_device *weir_compile_device(const weir_compiler *c) {

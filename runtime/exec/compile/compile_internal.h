@@ -68,6 +68,7 @@ typedef struct weir_compiler {
   const char *reasons[8]; /* the last ones, which many nodes share */
   uint32_t reason_count;
   bool writes;
+  struct weir_exec_gpu *gpu; /* of a body in a GPU's part; else NULL */
   bool sizes_only; /* for a plan (compile_needs.h): nothing will be run */
   /* Of a body: per feed its bytes when they are known, else NULL. */
   const void *const *known_feeds;

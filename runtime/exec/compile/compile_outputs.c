@@ -15,6 +15,12 @@
  * that cannot be: of constants, of inputs, and of a value that is an output
  * already. */
 
+/* Whether outputs are written by the instructions that make them: those of a
+ * GPU's part are copied from there, but for a body's, which lie there too. */
+static bool are_direct(const weir_compiler *c) {
+  return c->partition == NULL || weir_device_kinds[c->kind]->host;
+}
+
 /* Whether |value|'s memory can be that of an output itself. A view of a larger
  * value cannot: its root would be written past the output's end. */
 static bool may_be_external(const weir_compiler *c, uint32_t value) {
@@ -43,7 +49,8 @@ static weir_status copy_out(weir_compiler *c, uint32_t *value,
                           .op = node->op->name,
                           .kernel = "copy"};
   if (!weir_device_kinds[c->kind]->host)
-    return weir_compile_gpu_out(c, value, external, kind, &spec, err);
+    return weir_compile_gpu_out(
+        c, value, external, are_direct(c) ? WEIR_INSTR_COPY : kind, &spec, err);
   uint32_t out = weir_program_add_value(c->builder, &to);
   spec.in = value;
   spec.out = &out;
@@ -72,7 +79,7 @@ weir_status weir_compile_outputs(weir_compiler *c, weir_error *err) {
     uint32_t external = c->request->feed_count + k;
     if (c->elsewhere)
       value = WEIR_NO_INDEX;
-    else if (weir_device_kinds[c->kind]->host && may_be_external(c, value))
+    else if (are_direct(c) && may_be_external(c, value))
       weir_program_set_external(c->builder, value, external);
     else
       WEIR_TRY(

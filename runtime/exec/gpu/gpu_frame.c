@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/gpu/gpu_frame.h"
 
+#include <assert.h>
+#include <string.h>
+
+#include "runtime/base/size.h"
 #include "runtime/exec/gpu/gpu_graph.h"
 #include "runtime/exec/gpu/gpu_memory.h"
 #include "runtime/exec/parallel.h"
@@ -26,6 +30,14 @@
  * thread, which others wait for. */
 enum { kLargeOutputs = 256 << 10 };
 
+enum { kMostCalls = 20000 }; /* of a graph: some 20 MB of the driver's */
+
+/* What waits for a question: data, and what has been refused so far. */
+typedef struct asked {
+  weir_body_block block;
+  char data[WEIR_GPU_ASKED];
+} asked;
+
 /* ---- Making */
 
 static size_t output_bytes(const weir_program *p, const weir_ptask *task) {
@@ -37,11 +49,21 @@ static size_t output_bytes(const weir_program *p, const weir_ptask *task) {
   return bytes;
 }
 
+/* What keeps the task's work from being a graph. */
+static void look_at(const weir_program *p, const weir_ptask *task,
+                    weir_gpu_task *out) {
+  for (uint32_t i = task->first; i < task->last; i++) {
+    const weir_instr_spec *s = &p->instrs[i].spec;
+    out->asks |= s->asks;
+    weir_sum_add(&out->calls, s->calls > 0 ? s->calls : 1);
+  }
+}
+
 static weir_status make_tasks(weir_frame *f, weir_gpu_frame *g,
                               weir_error *err) {
   uint32_t count = f->program->task_count;
   weir_device *d = g->gpu->gpu.device;
-  size_t bytes = ((size_t)count + 1) * sizeof *g->found;
+  size_t bytes = ((size_t)count + 1) * sizeof *g->found + sizeof(asked);
   void *found = NULL;
   g->tasks = weir_alloc_array(f->program->env->alloc, (size_t)count + 1,
                               sizeof *g->tasks);
@@ -53,6 +75,7 @@ static weir_status make_tasks(weir_frame *f, weir_gpu_frame *g,
     g->tasks[t].task = &f->tasks[t];
     g->tasks[t].found = &g->found[t];
     g->tasks[t].output_bytes = output_bytes(f->program, &f->program->tasks[t]);
+    look_at(f->program, &f->program->tasks[t], &g->tasks[t]);
     WEIR_TRY(d->vt->event_create(d, &g->tasks[t].end.event, err));
     WEIR_TRY(weir_gpu_graphs_create(&g->tasks[t], err));
   }
@@ -110,6 +133,23 @@ static weir_status wait_for_all(weir_gpu_frame *g, weir_error *err) {
   return s;
 }
 
+weir_status weir_gpu_frame_ask(weir_gpu_frame *g, const void *at, size_t bytes,
+                               void *out, bool *out_over, weir_error *err) {
+  weir_device *d = g->gpu->gpu.device;
+  asked *a = (asked *)(void *)(g->begin + 1);
+  weir_device_buffer from = {(void *)(uintptr_t)at, NULL, bytes};
+  assert(bytes <= sizeof a->data);
+  WEIR_TRY(d->vt->copy_out(d, g->queue, a->data, (weir_device_place){&from, 0},
+                           bytes, err));
+  WEIR_TRY(d->vt->copy_out(d, g->queue, &a->block,
+                           (weir_device_place){&g->block, 0}, sizeof a->block,
+                           err));
+  WEIR_TRY(wait_for_all(g, err));
+  memcpy(out, a->data, bytes);
+  *out_over = a->block.fault.instr != 0;
+  return WEIR_OK;
+}
+
 /* Fails where an output of |instr|, which has ended, is not finite. */
 static weir_status trap(weir_frame *f, uint32_t instr, void *const *io,
                         weir_error *err) {
@@ -122,7 +162,7 @@ static weir_status trap(weir_frame *f, uint32_t instr, void *const *io,
     void *copy = weir_alloc(f->program->env->alloc, v->bytes);
     if (copy == NULL) return weir_fail_memory(err, v->bytes);
     weir_device_buffer at = {io[s->in_count + k], NULL, v->bytes};
-    status = weir_gpu_read(f->gpu->gpu, copy, (weir_device_place){&at, 0},
+    status = weir_gpu_read(f->program->gpu, copy, (weir_device_place){&at, 0},
                            v->bytes, err);
     if (status == WEIR_OK) status = weir_frame_trap_value(v, k, copy, err);
     weir_free(f->program->env->alloc, copy);
@@ -130,11 +170,12 @@ static weir_status trap(weir_frame *f, uint32_t instr, void *const *io,
   return status;
 }
 
+/* Of a body's frame too; a trace has the instruction around it. */
 static weir_status run_one(weir_frame *f, weir_exec_ctx *ctx, uint32_t i,
                            weir_error *err) {
   const weir_program *p = f->program;
   const weir_clock *clock = p->env->clock;
-  bool traced = f->options.trace != NULL;
+  bool traced = f->options.trace != NULL && f->gpu != NULL;
   weir_args args = {.io = f->table + p->code[i].io,
                     .state = p->code[i].state,
                     .scratch = f->memory + p->code[i].scratch,
@@ -142,9 +183,21 @@ static weir_status run_one(weir_frame *f, weir_exec_ctx *ctx, uint32_t i,
                     .err = err};
   int64_t start_ns = traced ? clock->now_ns(clock->self) : 0;
   WEIR_TRY(p->code[i].run(&args));
-  if (traced || f->options.trap_nan) WEIR_TRY(wait_for_all(f->gpu, err));
+  if (traced || f->options.trap_nan) WEIR_TRY(wait_for_all(ctx->gpu, err));
   if (traced) weir_frame_trace(f, i, start_ns, clock->now_ns(clock->self), 0);
   return f->options.trap_nan ? trap(f, i, args.io, err) : WEIR_OK;
+}
+
+weir_status weir_gpu_frame_run_body(weir_frame *f, const weir_exec_ctx *outer,
+                                    uint32_t *at, weir_error *err) {
+  weir_gpu_run run = *outer->base.gpu;
+  weir_exec_ctx ctx = *outer;
+  ctx.base.gpu = &run;
+  for (*at = 0; *at < f->program->instr_count; ++*at) {
+    run.instr = f->number + *at;
+    WEIR_TRY(run_one(f, &ctx, *at, err));
+  }
+  return WEIR_OK;
 }
 
 static void fail_all(weir_frame *f, const weir_ptask *task, weir_status status,
@@ -164,13 +217,17 @@ static bool is_first(const weir_frame_task *t) {
 
 static weir_exec_ctx context(weir_frame *f, weir_gpu_run *run) {
   weir_gpu_frame *g = f->gpu;
-  *run = (weir_gpu_run){
-      .gpu = &g->gpu->gpu, .queue = g->queue, .block = g->block.handle};
+  weir_body_block *block = g->block.handle;
+  *run = (weir_gpu_run){.gpu = &g->gpu->gpu,
+                        .queue = g->queue,
+                        .block = block,
+                        .step = &block->step};
   return (weir_exec_ctx){.base = {.workers = 1,
                                   .step = f->options.step,
                                   .hold = weir_frame_hold,
                                   .gpu = run},
-                         .frame = f};
+                         .frame = f,
+                         .gpu = g};
 }
 
 /* The block as it is at the beginning of a run. */
@@ -251,6 +308,8 @@ static bool may_keep(const weir_frame *f, const weir_gpu_task *gt) {
   weir_exec_gpu *g = f->gpu->gpu;
   weir_gpu_queued why = f->options.trace != NULL ? WEIR_GPU_TRACED
                         : f->options.trap_nan    ? WEIR_GPU_TRAPS
+                        : gt->asks               ? WEIR_GPU_ASKS
+                        : gt->calls > kMostCalls ? WEIR_GPU_LONG
                         : g->gpu.device->vt->capture_begin == NULL
                             ? WEIR_GPU_NO_CAPTURE
                             : WEIR_GPU_REPLAYED;
@@ -275,7 +334,7 @@ static weir_status keep_each(weir_frame_task *t, weir_error *err) {
 }
 
 /* After a failure the task is never tried again: it is queued as ever, and what
- * was wrong with it is said then. */
+ * was wrong with it is said then. A run that has to stop in a loop is none. */
 static void keep(weir_frame_task *t, weir_gpu_graph *kept) {
   weir_gpu_frame *g = t->frame->gpu;
   weir_device *d = g->gpu->gpu.device;
@@ -292,8 +351,9 @@ static void keep(weir_frame_task *t, weir_gpu_graph *kept) {
     kept->graph = graph;
   else if (graph != NULL)
     d->vt->graph_release(d, graph);
-  g->tasks[t->index].never = s != WEIR_OK;
-  if (s != WEIR_OK) weir_gpu_graph_explain(g->gpu, WEIR_GPU_REFUSED, &err);
+  if (s == WEIR_OK || weir_frame_check_stop(t->frame) != WEIR_OK) return;
+  g->tasks[t->index].never = true;
+  weir_gpu_graph_explain(g->gpu, WEIR_GPU_REFUSED, &err);
 }
 
 /* Whether the task's work was queued by its graph. */
@@ -321,6 +381,7 @@ void weir_gpu_frame_queue(weir_frame_task *t, weir_worker *worker) {
     g->why = (weir_error)WEIR_ERROR_INIT;
     *g->begin = (weir_body_block){.step = f->options.step};
   }
+  g->tasks[t->index].found->fault.instr = 0; /* if it cannot be read */
   run_hosts(t, worker, WEIR_BEFORE);
   if (!replay(t)) queue_each(t);
 }
@@ -330,15 +391,21 @@ void weir_gpu_frame_queue(weir_frame_task *t, weir_worker *worker) {
 /* The fault, if it is of |task|; and poison over what came after it. */
 static void tell_fault(weir_frame *f, const weir_ptask *task,
                        const weir_body_fault *fault) {
-  uint32_t at = (uint32_t)fault->instr - 1;
+  uint32_t inner, at;
+  const weir_frame *where =
+      weir_frame_numbered(f, (uint32_t)fault->instr - 1, &inner, &at);
+  const weir_instr_spec *refused = &where->program->instrs[inner].spec;
   weir_error err = WEIR_ERROR_INIT;
   for (uint32_t i = task->first; i < task->last; i++) {
     const weir_instr_spec *s = &f->program->instrs[i].spec;
     if (weir_frame_pass_poison(f, i) || i < at) continue;
-    if (i == at)
-      weir_frame_fail(f, i, s->fault(s->state, fault, &err), &err);
-    else if (s->checks)
+    if (i == at) {
+      weir_status status = refused->fault(refused->state, fault, &err);
+      weir_program_blame(where->program, inner, status, &err);
+      weir_frame_fail(f, i, status, &err);
+    } else if (s->checks) {
       weir_frame_poison_by(f, i, at);
+    }
   }
 }
 

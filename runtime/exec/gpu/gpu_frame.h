@@ -25,6 +25,8 @@ typedef struct weir_gpu_task {
   bool over;           /* its work has ended, its outputs are to be copied */
   size_t output_bytes; /* that the host copies after it */
   bool never;          /* its work could not be kept */
+  bool asks;           /* some instruction waits for data */
+  int64_t calls;       /* of kernels, an estimate */
   uint32_t *slots, slot_count;
   void **keys;
   struct weir_gpu_graph *graphs;
@@ -35,11 +37,11 @@ typedef struct weir_gpu_task {
 typedef struct weir_gpu_frame {
   weir_exec_gpu *gpu;
   weir_queue *queue;
-  weir_event *looked; /* for a trace and for traps, which wait */
+  weir_event *looked; /* for traces, traps and questions, which wait */
   weir_device_buffer memory, block;
   char *staged;
   weir_body_block *begin; /* what the block is at first */
-  weir_body_block *found; /* per task */
+  weir_body_block *found; /* per task, and one for questions */
   weir_status begun;      /* of this run: whether the block was written, */
   weir_error why;         /* and why not */
   weir_gpu_task *tasks;
@@ -57,6 +59,20 @@ void weir_gpu_frame_queue(weir_frame_task *task, weir_worker *worker);
 /* Queues the end of |task|. false: the device could not, so its instructions
  * have failed and nobody will tell the end. */
 bool weir_gpu_frame_end(weir_frame_task *task);
+
+/* Queues all of |frame|, a body's in the part of |ctx->gpu|; |*at| is then the
+ * instruction that failed. */
+weir_status weir_gpu_frame_run_body(weir_frame *frame, const weir_exec_ctx *ctx,
+                                    uint32_t *at, weir_error *err);
+
+/* Waits for the queue, then copies |bytes| bytes at |at|, in the GPU's memory,
+ * to |out|; at most WEIR_GPU_ASKED of them. |*out_over|: a body has refused
+ * data before, so nobody will read what comes next, and |out| may be anything.
+ * Errors: those of the device. */
+enum { WEIR_GPU_ASKED = 64 };
+weir_status weir_gpu_frame_ask(struct weir_gpu_frame *gpu, const void *at,
+                               size_t bytes, void *out, bool *out_over,
+                               weir_error *err);
 
 /* Has the end told, from here on at any time: the GPU's thread calls
  * weir_gpu_task_ended (run_tasks.h), or, where outputs are large, hands the

@@ -53,6 +53,10 @@ void weir_gpu_graph_explain(weir_exec_gpu *g, weir_gpu_queued why,
       [WEIR_GPU_TRACED] = "a trace has the time of each node",
       [WEIR_GPU_TRAPS] = "each node's values are looked at for NaN",
       [WEIR_GPU_NO_CAPTURE] = "it keeps none",
+      [WEIR_GPU_ASKS] =
+          "a while, an if or a scan with a count waits for a "
+          "value that decides how it goes on",
+      [WEIR_GPU_LONG] = "its loops make more than 20,000 calls",
       [WEIR_GPU_REFUSED] = "it refused to keep one",
       [WEIR_GPU_MOVES] = "its variables have other addresses in each run"};
   WEIR_TABLE_OF(kWords, WEIR_GPU_QUEUED_COUNT);

@@ -25,6 +25,8 @@ typedef enum weir_gpu_queued {
   WEIR_GPU_TRACED,
   WEIR_GPU_TRAPS,
   WEIR_GPU_NO_CAPTURE, /* of the device */
+  WEIR_GPU_ASKS,       /* the host looks at data in the middle */
+  WEIR_GPU_LONG,       /* it is more calls than are worth keeping */
   WEIR_GPU_REFUSED,    /* by the device, for this task */
   WEIR_GPU_MOVES,      /* its addresses are other ones each time */
   WEIR_GPU_QUEUED_COUNT

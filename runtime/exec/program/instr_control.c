@@ -6,6 +6,7 @@
 
 #include "ops/cost.h"
 #include "runtime/base/size.h"
+#include "runtime/exec/program/instr_bytes.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/frame.h"
 #include "runtime/exec/run/run.h"
@@ -89,12 +90,19 @@ static weir_status call_body(weir_frame *child, const weir_args *args,
 
 static weir_status branch_run(const weir_args *args) {
   const control_state *state = args->state;
-  int64_t which = state->selector == WEIR_BOOL
-                      ? *(const uint8_t *)args->io[0] != 0
-                      : *(const int32_t *)args->io[0];
-  if (which < 0 || which >= state->body_count)
+  int32_t which;
+  bool over;
+  if (state->selector == WEIR_BOOL) {
+    uint8_t flag;
+    WEIR_TRY(weir_instr_ask(args, args->io[0], sizeof flag, &flag, &over));
+    which = flag != 0;
+  } else {
+    WEIR_TRY(weir_instr_ask(args, args->io[0], sizeof which, &which, &over));
+  }
+  if (over) return WEIR_OK;
+  if (which < 0 || (uint32_t)which >= state->body_count)
     return weir_fail(args->err, WEIR_W5008, NULL,
-                     "branch %" PRId64 " was chosen, there are %u", which,
+                     "branch %" PRId32 " was chosen, there are %u", which,
                      state->body_count);
   return call_body(children_of(args, state)[which], args, state, 1);
 }
@@ -107,6 +115,7 @@ weir_status weir_instr_branch(weir_program_builder *builder, weir_dtype dtype,
   spec->kind = WEIR_INSTR_BRANCH;
   spec->state = state;
   spec->run = branch_run;
+  spec->asks = spec->checks = true;
   spec->cost_ns = bodies_cost(spec);
   return WEIR_OK;
 }

@@ -121,6 +121,27 @@ static const uint32_t *keep(weir_program_builder *b, const uint32_t *from,
   return to;
 }
 
+/* What is true of |body| is true of the instruction that runs it. */
+static void add_body(weir_program *p, weir_instr_spec *s,
+                     const weir_program *body) {
+  p->comm |= body->comm;
+  p->channel |= body->channel;
+  p->outer |= body->outer;
+  for (uint32_t i = 0; i < body->instr_count; i++) {
+    const weir_instr_spec *inner = &body->instrs[i].spec;
+    s->checks |= inner->checks;
+    s->draws |= inner->draws;
+    s->asks |= inner->asks;
+    weir_sum_add(&s->calls, inner->calls > 0 ? inner->calls : 1);
+  }
+}
+
+/* What bodies' calls come to in all turns. */
+static void count_turns(weir_instr_spec *s) {
+  if (s->turns > 0 && __builtin_mul_overflow(s->calls, s->turns, &s->calls))
+    s->calls = INT64_MAX;
+}
+
 uint32_t weir_program_add_instr(weir_program_builder *b,
                                 const weir_instr_spec *spec) {
   weir_instr instr = {.spec = *spec};
@@ -135,11 +156,10 @@ uint32_t weir_program_add_instr(weir_program_builder *b,
       memcpy(bodies, spec->bodies, spec->body_count * sizeof *bodies);
     s->bodies = bodies;
   }
-  for (uint32_t k = 0; k < spec->body_count; k++) {
-    b->program->comm |= spec->bodies[k]->comm;
-    b->program->channel |= spec->bodies[k]->channel;
-    b->program->outer |= spec->bodies[k]->outer;
-  }
+  for (uint32_t k = 0; k < spec->body_count; k++)
+    add_body(b->program, s, spec->bodies[k]);
+  count_turns(s);
+  b->program->draws |= s->draws;
   bool ok = spec->body_count == 0 || s->bodies != NULL;
   if (ok) ok = weir_vec_push(b->alloc, &b->instrs, instr);
   if (!ok) {

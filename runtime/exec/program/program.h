@@ -98,6 +98,10 @@ typedef struct weir_instr_spec {
   uint8_t when;        /* weir_instr_when */
   bool async;          /* SEND, RECV, COLLECTIVE: set by instr_comm.c */
   bool any_time;       /* |cost_ns| is a guess that may be far too low */
+  bool draws;          /* random numbers, of the step; of bodies too */
+  bool asks;           /* of a GPU: its run waits for data of this run */
+  int64_t turns;       /* of a loop's bodies, an estimate; 0: of no loop */
+  int64_t calls;       /* that it makes of kernels, an estimate; 0: one */
   int64_t cost_ns;     /* estimate; decides about tasks */
   int64_t flops, bytes;
   weir_sv node; /* lent, like the texts below */
@@ -181,6 +185,7 @@ typedef struct weir_loop_spec {
                                  or WEIR_NO_INDEX */
   int64_t length;             /* slices of each value; turns at most */
   bool reverse, counted, conditional;
+  bool aligned; /* values begin at multiples of 16 bytes, slices in them too */
 } weir_loop_spec;
 
 #endif

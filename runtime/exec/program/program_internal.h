@@ -80,6 +80,7 @@ struct weir_program {
   bool brief;    /* the same as cheap, of a stream that is one task */
   bool body;     /* instructions of another program run it */
   bool any_time; /* an instruction of it, or of a body, may take any time */
+  bool draws;    /* an instruction of it, or of a body, draws numbers */
   bool comm;     /* it sends, receives or reduces; in bodies too: */
   bool channel;  /* over the frame's own channel */
   bool outer;    /* over the one that the frame was given */
@@ -88,6 +89,16 @@ struct weir_program {
   uint32_t part;
   weir_sv device; /* empty: the only one */
 };
+
+enum { WEIR_GPU_ALIGN = 256 }; /* of values and scratch in a GPU's memory */
+
+/* |bytes| of scratch and what makes the memory behind them aligned too. */
+static inline size_t weir_program_scratch_align(const weir_program *p,
+                                                size_t bytes) {
+  return p->gpu == NULL
+             ? weir_scratch_align(bytes)
+             : (bytes + WEIR_GPU_ALIGN - 1) & ~(size_t)(WEIR_GPU_ALIGN - 1);
+}
 
 /* Whether the blocks of an instruction's loops are asked about the deadline,
  * by the estimate of its time. */

@@ -41,8 +41,6 @@
  * the static order and the earlier buffer is dead before the later one begins.
  * Cost: O(operands) and the planner's; the stretched plan adds tasks^2 bits. */
 
-enum { kGpuAlign = 256 };
-
 enum { kStretchTasks = 8192 }; /* its tables grow with their square */
 
 typedef struct planner {
@@ -141,14 +139,15 @@ static void collect_operands(planner *pl, uint32_t i) {
 static bool scratch_bytes(const weir_program *p, weir_instr *instr) {
   size_t own, worker, total;
   const weir_instr_spec *s = &instr->spec;
-  if (!weir_size_align(s->scratch_bytes, 64, &own) ||
+  size_t align = p->gpu != NULL ? WEIR_GPU_ALIGN : 64;
+  if (!weir_size_align(s->scratch_bytes, align, &own) ||
       !weir_size_align(s->worker_scratch_bytes, 64, &worker) ||
       !weir_size_mul(worker, (size_t)p->threads, &total) ||
       !weir_size_add(own, total, &total))
     return false;
   for (uint32_t k = 0; k < s->body_count; k++)
     if (!weir_size_add(total, s->bodies[k]->memory_bytes, &total) ||
-        !weir_size_align(total, 64, &total))
+        !weir_size_align(total, align, &total))
       return false;
   instr->scratch_total = total;
   return true;
@@ -244,8 +243,8 @@ static weir_status plan_side(planner *pl, bool staged, weir_lifetime *lives,
     if (pl->staged[i] != staged) lives[i].bytes = 0;
   }
   weir_lifetimes side = {lives, pl->count};
-  WEIR_TRY(
-      weir_memory_plan_make(side, kGpuAlign, &p->arena, p->alloc, made, err));
+  WEIR_TRY(weir_memory_plan_make(side, WEIR_GPU_ALIGN, &p->arena, p->alloc,
+                                 made, err));
   return weir_memory_plan_reuses(side, made, p->alloc, add_reuse, pl, err);
 }
 

@@ -27,7 +27,7 @@ static void fill_table(weir_frame *f) {
     const weir_pvalue *v = &p->values[p->slot_values[i]];
     const weir_pvalue *root = &p->values[v->root];
     if (root->storage == WEIR_STORAGE_CONST)
-      f->table[i] = f->gpu == NULL ? (void *)root->data
+      f->table[i] = p->gpu == NULL ? (void *)root->data
                                    : (char *)p->constants.handle + root->offset;
     else if (root->storage == WEIR_STORAGE_TEMP)
       f->table[i] = (root->staged ? f->gpu->staged : f->memory) + root->offset;
@@ -64,7 +64,7 @@ static weir_status make_children(weir_frame *f, int depth, weir_error *err) {
     size_t at = p->code[i].scratch + instr->scratch_total;
     for (uint32_t k = instr->spec.body_count; k-- > 0;) {
       const weir_program *body = instr->spec.bodies[k];
-      at -= weir_scratch_align(body->memory_bytes);
+      at -= weir_program_scratch_align(p, body->memory_bytes);
       assert(at >= p->code[i].scratch);
       WEIR_TRY(make(body, f->memory + at, depth + 1,
                     &f->children[instr->first_child + k], err));
@@ -73,7 +73,7 @@ static weir_status make_children(weir_frame *f, int depth, weir_error *err) {
   return WEIR_OK;
 }
 
-/* |memory| NULL: a frame that is no body's, with memory of its own. On failure
+/* |depth| 0: a frame that is no body's, with memory of its own. On failure
  * |*out_frame| is as far as it came, to be released. */
 static weir_status make(const weir_program *p, char *memory, int depth,
                         weir_frame **out_frame, weir_error *err) {
@@ -84,21 +84,58 @@ static weir_status make(const weir_program *p, char *memory, int depth,
   f->program = p;
   f->head = f;
   pthread_mutex_init(&f->failure_lock, NULL);
-  if (!make_parts(f, memory == NULL)) return weir_fail_memory(err, 0);
+  bool root = depth == 0;
+  if (!make_parts(f, root)) return weir_fail_memory(err, 0);
   f->memory = memory;
-  for (uint32_t t = 0; memory == NULL && t < p->task_count; t++) {
+  for (uint32_t t = 0; root && t < p->task_count; t++) {
     f->tasks[t].frame = f;
     f->tasks[t].index = t;
   }
-  if (p->gpu != NULL) {
+  if (root && p->gpu != NULL) {
     WEIR_TRY(weir_gpu_frame_create(f, err));
-  } else if (memory == NULL) {
+  } else if (root) {
     f->memory = weir_alloc_aligned(a, p->memory_bytes, 64);
     if (f->memory == NULL) return weir_fail_memory(err, p->memory_bytes);
     f->owns_memory = true;
   }
   fill_table(f);
   return make_children(f, depth, err);
+}
+
+/* Numbers the instructions of |f| and of the frames in it; the next number. */
+static uint32_t number_all(weir_frame *f, uint32_t next) {
+  f->number = next;
+  next += f->program->instr_count;
+  for (uint32_t i = 0; i < f->program->child_count; i++)
+    next = number_all(f->children[i], next);
+  return next;
+}
+
+/* The child of |f| that |number| is in, or in a child of. */
+static uint32_t child_with(const weir_frame *f, uint32_t number) {
+  uint32_t i = f->program->child_count - 1;
+  while (i > 0 && f->children[i]->number > number) i--;
+  return i;
+}
+
+static bool is_own(const weir_frame *f, uint32_t number) {
+  return number - f->number < f->program->instr_count;
+}
+
+const weir_frame *weir_frame_numbered(const weir_frame *f, uint32_t number,
+                                      uint32_t *out_instr, uint32_t *out_own) {
+  const weir_program *p = f->program;
+  *out_own = number;
+  if (!is_own(f, number)) {
+    uint32_t child = child_with(f, number), own = p->instr_count - 1;
+    while (p->instrs[own].spec.body_count == 0 ||
+           p->instrs[own].first_child > child)
+      own--;
+    *out_own = own;
+  }
+  while (!is_own(f, number)) f = f->children[child_with(f, number)];
+  *out_instr = number - f->number;
+  return f;
 }
 
 /* Once, so that a run does not look at each part. */
@@ -121,6 +158,8 @@ weir_status weir_frame_create(const weir_program *program,
     last = last->next_part;
     if (last != NULL) last->head = head;
   }
+  for (weir_frame *f = head; s == WEIR_OK && f != NULL; f = f->next_part)
+    number_all(f, 0);
   if (s == WEIR_OK) return s;
   weir_frame_release(*out_frame);
   *out_frame = NULL;

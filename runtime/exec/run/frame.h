@@ -61,7 +61,9 @@ struct weir_frame {
   weir_error *failures; /* NULL in nested frames */
   uint32_t *failure_orders;
   bool owns_memory;
-  struct weir_gpu_frame *gpu; /* exec/gpu; NULL: the host's part */
+  struct weir_gpu_frame *gpu; /* exec/gpu; NULL: the host's part, a body's */
+  uint32_t number;            /* of its first instruction, among its own, from
+                                 0, and those of bodies' frames, from there */
   weir_frame *next_free;      /* of the pool of frames */
   /* Parts of the program have a frame each. */
   weir_frame *head, *next_part;
@@ -105,9 +107,15 @@ void *weir_frame_external(const weir_frame *frame, uint32_t external);
 typedef struct weir_exec_ctx {
   weir_run_ctx base;
   weir_frame *frame;
-  weir_worker *worker; /* NULL: the caller alone */
-  uint64_t turns;      /* of the loops around; 0: none */
+  weir_worker *worker;        /* NULL: the caller alone */
+  uint64_t turns;             /* of the loops around; 0: none */
+  struct weir_gpu_frame *gpu; /* of the part's frame; NULL: it is the host's */
 } weir_exec_ctx;
+
+/* The frame of number |number| of |frame|, which is no body's: |frame| or one
+ * in it, its instruction, and |frame|'s own instruction around that. */
+const weir_frame *weir_frame_numbered(const weir_frame *frame, uint32_t number,
+                                      uint32_t *out_instr, uint32_t *out_own);
 
 static inline const weir_exec_ctx *weir_exec_of(const weir_args *args) {
   return (const weir_exec_ctx *)args->ctx;

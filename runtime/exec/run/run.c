@@ -6,6 +6,7 @@
 
 #include "runtime/base/map.h"
 #include "runtime/exec/channel/channel_local.h"
+#include "runtime/exec/gpu/gpu_frame.h"
 #include "runtime/exec/parallel.h"
 #include "runtime/exec/pool.h"
 #include "runtime/exec/program/program_internal.h"
@@ -307,7 +308,7 @@ static weir_status run_nested(weir_frame *child, const weir_args *args,
   if (stopped != WEIR_OK) return weir_frame_stop_error(stopped, args->err);
   weir_exec_ctx ctx = *outer;
   weir_status s = WEIR_OK;
-  ctx.base = context(child, outer->worker).base;
+  if (p->gpu == NULL) ctx.base = context(child, outer->worker).base;
   ctx.base.self = &ctx;
   ctx.base.step = step;
   ctx.turns = turns;
@@ -318,7 +319,9 @@ static weir_status run_nested(weir_frame *child, const weir_args *args,
   child->watch = outer->frame->watch;
   atomic_store_explicit(&child->stopped, WEIR_OK, memory_order_relaxed);
   uint32_t at = 0;
-  if (child->options.trap_nan)
+  if (p->gpu != NULL)
+    s = weir_gpu_frame_run_body(child, &ctx, &at, args->err);
+  else if (child->options.trap_nan)
     s = weir_frame_run_trapped(child, &ctx, args->err, &at);
   else
     s = run_all(child, &ctx, &at, args->err);

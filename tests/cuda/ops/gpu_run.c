@@ -180,8 +180,12 @@ static weir_status tell_fault(memory *m, const weir_kernel_def *kernel,
 
 static weir_status run_in(memory *m, const weir_kernel_def *kernel,
                           const void *state, weir_error *err) {
-  const weir_gpu_run run = {&m->w->gpu, m->w->queue, address(lent_of(m)),
-                            kInstr};
+  weir_body_block *lent = address(lent_of(m));
+  const weir_gpu_run run = {.gpu = &m->w->gpu,
+                            .queue = m->w->queue,
+                            .block = lent,
+                            .step = &lent->step,
+                            .instr = kInstr};
   const weir_run_ctx ctx = {.gpu = &run, .step = UINT64_MAX};
   const weir_args args = {.io = m->io,
                           .state = state,

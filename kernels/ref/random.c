@@ -4,6 +4,8 @@
  * numbers of two uniform ones; an odd last element drops its partner. */
 #include <math.h>
 
+#include "kernels/draw.h"
+#include "kernels/normal.h"
 #include "kernels/philox.h"
 #include "kernels/ref/ref.h"
 
@@ -26,12 +28,10 @@ static uniform_pair pair_at(weir_dtype dtype, uint64_t key, uint64_t step,
                         weir_uniform_f64(p.word[2], p.word[3])};
 }
 
-/* Two normal numbers. Source: Box and Muller, Annals of Mathematical Statistics
- * 29 (1958) 610-611. */
 static uniform_pair normal_of(uniform_pair p) {
-  double radius = sqrt(-2 * log1p(-p.u)); /* 1 - u is never 0 */
-  return (uniform_pair){radius * cos(2 * M_PI * p.v),
-                        radius * sin(2 * M_PI * p.v)};
+  double z[2];
+  weir_normal_pair(p.u, p.v, z);
+  return (uniform_pair){z[0], z[1]};
 }
 
 static double normal_cdf(double x) {
@@ -63,88 +63,35 @@ static uniform_pair uniform_of(uniform_pair p) {
   return p;
 }
 
-/* y = offset + scale z for every z that |draw| makes. */
-static weir_status fill(const weir_args *args,
-                        uniform_pair (*draw)(uniform_pair p), double offset,
-                        double scale) {
+static weir_status run(const weir_args *args) {
+  static uniform_pair (*const kDraws[])(uniform_pair p) = {
+      [WEIR_DRAW_UNIFORM] = uniform_of,
+      [WEIR_DRAW_NORMAL] = normal_of,
+      [WEIR_DRAW_TRUNCATED] = truncated_pair};
   const weir_call *call = args->state;
   const weir_operand *y = &call->out[0];
+  const weir_draw d = weir_draw_make(call);
   void *out = args->io[call->in_count];
-  uint64_t key = call->seed ^ (uint64_t)weir_call_attr(call, "seed")->i;
   for (int64_t i = 0; i < y->elements; i += 2) {
     if (i % 65536 == 0 && weir_run_over(args)) break;
-    uniform_pair p =
-        draw(pair_at(y->dtype, key, args->ctx->step, (uint64_t)i / 2));
-    weir_put_f64(y->dtype, out, i, offset + scale * p.u);
-    if (i + 1 < y->elements)
-      weir_put_f64(y->dtype, out, i + 1, offset + scale * p.v);
+    uniform_pair p = kDraws[d.of](
+        pair_at(y->dtype, d.key, args->ctx->step, (uint64_t)i / 2));
+    const double z[2] = {p.u, p.v};
+    for (int64_t k = 0; k < 2 && i + k < y->elements; k++) {
+      weir_put_f64(y->dtype, out, i + k, d.offset + d.scale * z[k]);
+      if (weir_get_f64(y->dtype, out, i + k) >= d.high)
+        weir_put_f64(y->dtype, out, i + k, d.offset);
+    }
   }
   return WEIR_OK;
 }
 
-/* [low, high): rounding may not reach |high|. */
-static weir_status run_uniform(const weir_args *args) {
-  const weir_call *call = args->state;
-  const weir_operand *y = &call->out[0];
-  double low = weir_call_attr(call, "low")->f;
-  double high = weir_call_attr(call, "high")->f;
-  weir_status status = fill(args, uniform_of, low, high - low);
-  if (weir_run_over(args)) return status;
-  for (int64_t i = 0; i < y->elements && low < high; i++)
-    if (weir_get_f64(y->dtype, args->io[0], i) >= high)
-      weir_put_f64(y->dtype, args->io[0], i, low);
-  return status;
-}
-
-static weir_status run_normal(const weir_args *args) {
-  return fill(args, normal_of, weir_call_attr(args->state, "mean")->f,
-              weir_call_attr(args->state, "stddev")->f);
-}
-
-static weir_status run_truncated_normal(const weir_args *args) {
-  return fill(args, truncated_pair, weir_call_attr(args->state, "mean")->f,
-              weir_call_attr(args->state, "stddev")->f);
-}
-
-WEIR_REF_KERNEL(uniform, WEIR_FLOATS, run_uniform);
-WEIR_REF_KERNEL(normal, WEIR_FLOATS, run_normal);
-WEIR_REF_KERNEL(truncated_normal, WEIR_FLOATS, run_truncated_normal);
-
-/* How many inputs and outputs a weight's unit sees: [in, out] for a matrix,
- * [out, in, kernel...] for filters, its length for a vector. */
-typedef struct fans {
-  double in, out;
-} fans;
-
-static fans fans_of(const weir_operand *y) {
-  fans f = {1, 1};
-  double window = 1;
-  if (y->rank == 0) return f;
-  if (y->rank == 1) return (fans){(double)y->dims[0], (double)y->dims[0]};
-  if (y->rank == 2) return (fans){(double)y->dims[0], (double)y->dims[1]};
-  for (int32_t d = 2; d < y->rank; d++) window *= (double)y->dims[d];
-  f.in = (double)y->dims[1] * window;
-  f.out = (double)y->dims[0] * window;
-  return f;
-}
-
-/* Uniform or normal numbers of variance |variance|. */
-static weir_status spread(const weir_args *args, bool normal, double variance) {
-  double limit = sqrt(3 * variance);
-  if (normal) return fill(args, normal_of, 0, sqrt(variance));
-  return fill(args, uniform_of, -limit, 2 * limit);
-}
-
-#define INITIALISER(op_name, is_normal, variance)                \
-  static weir_status run_##op_name(const weir_args *args) {      \
-    fans f = fans_of(&((const weir_call *)args->state)->out[0]); \
-    return spread(args, is_normal, variance);                    \
-  }                                                              \
-  WEIR_REF_KERNEL(op_name, WEIR_FLOATS, run_##op_name)
-
-INITIALISER(glorot_uniform, false, 2 / (f.in + f.out));
-INITIALISER(glorot_normal, true, 2 / (f.in + f.out));
-INITIALISER(he_uniform, false, 2 / f.in);
-INITIALISER(he_normal, true, 2 / f.in);
-INITIALISER(lecun_uniform, false, 1 / f.in);
-INITIALISER(lecun_normal, true, 1 / f.in);
+WEIR_REF_KERNEL(uniform, WEIR_FLOATS, run);
+WEIR_REF_KERNEL(normal, WEIR_FLOATS, run);
+WEIR_REF_KERNEL(truncated_normal, WEIR_FLOATS, run);
+WEIR_REF_KERNEL(glorot_uniform, WEIR_FLOATS, run);
+WEIR_REF_KERNEL(glorot_normal, WEIR_FLOATS, run);
+WEIR_REF_KERNEL(he_uniform, WEIR_FLOATS, run);
+WEIR_REF_KERNEL(he_normal, WEIR_FLOATS, run);
+WEIR_REF_KERNEL(lecun_uniform, WEIR_FLOATS, run);
+WEIR_REF_KERNEL(lecun_normal, WEIR_FLOATS, run);

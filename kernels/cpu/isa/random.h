@@ -19,8 +19,20 @@ typedef struct weir_dropout {
   float scale;
 } weir_dropout;
 
+/* Elements [first, first + n) of random numbers (kernels/draw.h), uniform or
+ * normal; |y| is to element |first|, a multiple of 4. */
+typedef struct weir_numbers {
+  float *y;
+  int64_t first, n;
+  uint64_t key, step;
+  double offset, scale;
+  float high;
+} weir_numbers;
+
 struct weir_random_table {
   void (*dropout)(const weir_dropout *d);
+  void (*uniform)(const weir_numbers *d);
+  void (*normal)(const weir_numbers *d); /* |high| is not looked at */
 };
 
 #endif

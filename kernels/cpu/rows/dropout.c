@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/isa/random.h"
-#include "kernels/kernel.h"
+#include "kernels/draw.h"
 
 enum { BLOCK = 16384 }; /* elements; a multiple of a philox block's four */
 
@@ -28,7 +28,7 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   *p = (plan){.isa = weir_isa_of(call),
               .training = weir_call_attr(call, "training")->b,
               .elements = call->in[0].elements,
-              .key = call->seed ^ (uint64_t)weir_call_attr(call, "seed")->i,
+              .key = weir_draw_key(call),
               .below = (uint32_t)ceil(keep * 0x1p24),
               .scale = (float)(1 / keep)};
   out->state = p;

@@ -6,11 +6,8 @@
 #include <math.h>
 
 #include "kernels/cuda/ew.h"
+#include "kernels/draw.h"
 #include "kernels/gpu/gpu.h"
-
-static uint64_t key_of(const weir_call *call) {
-  return call->seed ^ (uint64_t)weir_call_attr(call, "seed")->i;
-}
 
 /* Blocks for threads that make four elements each. */
 static uint32_t blocks_of(int64_t n) {
@@ -19,67 +16,23 @@ static uint32_t blocks_of(int64_t n) {
 
 /* ---- Numbers */
 
-/* y = offset + scale z of all draws of |op|, below |high|. */
-static weir_status fill(const weir_args *args, weir_random_op op,
-                        const double range[2], float high) {
+static weir_status run(const weir_args *args) {
+  static const weir_random_op kOps[] = {
+      [WEIR_DRAW_UNIFORM] = WEIR_RANDOM_UNIFORM,
+      [WEIR_DRAW_NORMAL] = WEIR_RANDOM_NORMAL,
+      [WEIR_DRAW_TRUNCATED] = WEIR_RANDOM_TRUNCATED};
   const weir_call *call = args->state;
+  const weir_draw d = weir_draw_make(call);
   const weir_random_args a = {.y = args->io[call->in_count],
                               .step = args->ctx->gpu->step,
                               .n = call->out[0].elements,
-                              .key = key_of(call),
-                              .offset = range[0],
-                              .scale = range[1],
-                              .high = high,
-                              .op = op};
+                              .key = d.key,
+                              .offset = d.offset,
+                              .scale = d.scale,
+                              .high = weir_draw_high_f32(&d),
+                              .op = kOps[d.of]};
   return weir_gpu_launch(args, WEIR_GPU_random_f32, blocks_of(a.n), &a,
                          sizeof a);
-}
-
-/* [low, high): rounding may not reach |high|. */
-static weir_status run_uniform(const weir_args *args) {
-  double low = weir_call_attr(args->state, "low")->f;
-  double high = weir_call_attr(args->state, "high")->f;
-  const double range[2] = {low, high - low};
-  return fill(args, WEIR_RANDOM_UNIFORM, range,
-              low < high ? (float)high : INFINITY);
-}
-
-static weir_status fill_normal(const weir_args *args, weir_random_op op) {
-  const double range[2] = {weir_call_attr(args->state, "mean")->f,
-                           weir_call_attr(args->state, "stddev")->f};
-  return fill(args, op, range, INFINITY);
-}
-
-static weir_status run_normal(const weir_args *args) {
-  return fill_normal(args, WEIR_RANDOM_NORMAL);
-}
-
-static weir_status run_truncated(const weir_args *args) {
-  return fill_normal(args, WEIR_RANDOM_TRUNCATED);
-}
-
-/* How many inputs and outputs a weight's unit sees: [in, out] of a matrix,
- * [out, in, kernel...] of filters, its length of a vector. */
-typedef struct fans {
-  double in, out;
-} fans;
-
-static fans fans_of(const weir_args *args) {
-  const weir_operand *y = &((const weir_call *)args->state)->out[0];
-  double window = 1;
-  if (y->rank == 0) return (fans){1, 1};
-  if (y->rank == 1) return (fans){(double)y->dims[0], (double)y->dims[0]};
-  if (y->rank == 2) return (fans){(double)y->dims[0], (double)y->dims[1]};
-  for (int32_t d = 2; d < y->rank; d++) window *= (double)y->dims[d];
-  return (fans){(double)y->dims[1] * window, (double)y->dims[0] * window};
-}
-
-/* Uniform or normal numbers of variance |variance|. */
-static weir_status spread(const weir_args *args, bool normal, double variance) {
-  double limit = sqrt(3 * variance);
-  const double even[2] = {-limit, 2 * limit}, bell[2] = {0, sqrt(variance)};
-  if (normal) return fill(args, WEIR_RANDOM_NORMAL, bell, INFINITY);
-  return fill(args, WEIR_RANDOM_UNIFORM, even, INFINITY);
 }
 
 #define RANDOM(op_name, ...)                                                  \
@@ -88,22 +41,16 @@ static weir_status spread(const weir_args *args, bool normal, double variance) {
                                                      .device = WEIR_GPU,      \
                                                      .types = WEIR_F32,       \
                                                      __VA_ARGS__}
-#define INITIALISER(op_name, is_normal, variance)           \
-  static weir_status run_##op_name(const weir_args *args) { \
-    fans f = fans_of(args);                                 \
-    return spread(args, is_normal, variance);               \
-  }                                                         \
-  RANDOM(op_name, .run = run_##op_name)
 
-RANDOM(uniform, .run = run_uniform);
-RANDOM(normal, .run = run_normal);
-RANDOM(truncated_normal, .run = run_truncated);
-INITIALISER(glorot_uniform, false, 2 / (f.in + f.out));
-INITIALISER(glorot_normal, true, 2 / (f.in + f.out));
-INITIALISER(he_uniform, false, 2 / f.in);
-INITIALISER(he_normal, true, 2 / f.in);
-INITIALISER(lecun_uniform, false, 1 / f.in);
-INITIALISER(lecun_normal, true, 1 / f.in);
+RANDOM(uniform, .run = run);
+RANDOM(normal, .run = run);
+RANDOM(truncated_normal, .run = run);
+RANDOM(glorot_uniform, .run = run);
+RANDOM(glorot_normal, .run = run);
+RANDOM(he_uniform, .run = run);
+RANDOM(he_normal, .run = run);
+RANDOM(lecun_uniform, .run = run);
+RANDOM(lecun_normal, .run = run);
 
 /* ---- Dropout */
 
@@ -127,7 +74,7 @@ static weir_status run_dropout(const weir_args *args) {
                                .mask = args->io[2],
                                .step = args->ctx->gpu->step,
                                .n = call->in[0].elements,
-                               .key = key_of(call),
+                               .key = weir_draw_key(call),
                                .below = (uint32_t)ceil(keep * 0x1p24),
                                .scale = (float)(1 / keep)};
   if (!weir_call_attr(call, "training")->b) return pass(args, a.n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dropout by its definition; elements that stay are divided by |keep|, so that
  * the mean is kept and inference is the identity. */
+#include "kernels/draw.h"
 #include "kernels/philox.h"
 #include "kernels/ref/ref.h"
 
@@ -15,7 +16,7 @@ static weir_status run(const weir_args *args) {
   const weir_operand *x = &call->in[0];
   double keep = weir_call_attr(call, "keep")->f;
   bool training = weir_call_attr(call, "training")->b;
-  uint64_t key = call->seed ^ (uint64_t)weir_call_attr(call, "seed")->i;
+  uint64_t key = weir_draw_key(call);
   uint8_t *mask = args->io[2];
   for (int64_t i = 0; i < x->elements && !weir_ref_over(args, i); i++) {
     bool stay = !training || stays(key, args->ctx->step, i, keep);

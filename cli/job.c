@@ -238,6 +238,7 @@ int cli_job_session(cli_job *job, const cli_args *args,
                             .no_fusion = args->no_fusion,
                             .no_fold = bench,
                             .ref_kernels = args->ref_kernels,
+                            .tf32 = args->tf32,
                             .seed = (uint64_t)args->seed};
   cli_placing_want want = {
       .inputs = inputs,

@@ -60,7 +60,7 @@ typedef struct cli_args {
   bool check, show_diff; /* fmt */
   bool all, man, explain, verbose;
   /* place */
-  const char *in_process, *placer, *plan, *save_plan;
+  const char *in_process, *placer, *plan, *save_plan, *tune;
   const char *node_pattern; /* place --nodes */
   const char *cluster, *budget, *explain_node, *memory, *given, *verify, *diff,
       *costs, *assume_kernels;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/gpu/nn/product.h"
 
+#include "kernels/tune/tuning.h"
+
 weir_status weir_gpu_product_plan(const weir_prepared *in,
                                   const weir_gemm_desc *desc,
                                   weir_gpu_product *out, weir_error *err) {
@@ -15,8 +17,13 @@ weir_status weir_gpu_product_plan(const weir_prepared *in,
   }
   if (device->vt->gemm == NULL)
     return weir_fail(err, WEIR_W6004, NULL, "the device has no products");
-  return device->vt->gemm->plan(device, &d, &out->plan, &out->workspace_bytes,
-                                err);
+  WEIR_TRY(device->vt->gemm->plan(device, &d, &out->plan, &out->workspace_bytes,
+                                  err));
+  if (in->tuning == NULL) return WEIR_OK;
+  weir_status s = weir_tuning_apply(in->tuning, device, &d, out->plan,
+                                    &out->workspace_bytes, err);
+  if (s != WEIR_OK) weir_gpu_product_release(out);
+  return s;
 }
 
 /* Any memory from |at| on: the library knows how much it needs. */

@@ -83,6 +83,7 @@ weir_status weir_tune_add(const weir_allocator *alloc,
 
 void weir_tune_free(const weir_allocator *alloc, weir_tune_choices *choices) {
   weir_vec_free(alloc, &choices->products);
+  choices->of = (weir_gemm_library){{0}, {0}};
 }
 
 /* ---- Writing */
@@ -114,7 +115,7 @@ static void write_name(const char *key, const char *name, weir_strbuf *out) {
 void weir_tune_write(const weir_tune_choices *choices, weir_strbuf *out) {
   weir_strbuf_printf(out,
                      "# Algorithms that weir timed (--tune).\n"
-                     "weir_tune: %d\n"
+                     "tuned: %d\n"
                      "gpu:\n",
                      kVersion);
   write_name("name", choices->of.device, out);
@@ -240,14 +241,14 @@ static weir_status read_gpu(const reader *r, const weir_yaml *map) {
 
 static weir_status read_root(const reader *r, const char *name,
                              const weir_yaml *root) {
-  static const char *const kParts[] = {"weir_tune", "gpu"};
+  static const char *const kParts[] = {"tuned", "gpu"};
   const weir_mark start = {.file = name, .line = 1, .col = 1};
   int64_t version;
   if (root == NULL || root->kind != WEIR_YAML_MAP)
-    return bad(r, root == NULL ? &start : &root->mark, "weir_tune: 1");
-  WEIR_TRY(read_int(r, root, "weir_tune", &version));
+    return bad(r, root == NULL ? &start : &root->mark, "tuned: 1");
+  WEIR_TRY(read_int(r, root, "tuned", &version));
   if (version != kVersion)
-    return bad(r, &weir_yaml_get(root, "weir_tune")->mark, "version 1");
+    return bad(r, &weir_yaml_get(root, "tuned")->mark, "version 1");
   WEIR_TRY(check_keys(r, root, kParts, WEIR_TABLE_COUNT(kParts), NULL, 0));
   const weir_yaml *gpu = value_of(r, root, "gpu");
   return gpu != NULL ? read_gpu(r, gpu) : WEIR_FAILED_PRECONDITION;

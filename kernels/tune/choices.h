@@ -8,7 +8,7 @@
 
 /* A file of choices, in memory.
  *
- *   weir_tune: 1
+ *   tuned: 1
  *   gpu:
  *     name: "NVIDIA H100 80GB HBM3"
  *     library: "cuBLASLt 13.1.0"
@@ -87,6 +87,7 @@ weir_status weir_tune_read(const weir_allocator *alloc, weir_sv text,
 /* Appends the file to |out|. */
 void weir_tune_write(const weir_tune_choices *choices, weir_strbuf *out);
 
+/* Leaves |choices| empty. */
 void weir_tune_free(const weir_allocator *alloc, weir_tune_choices *choices);
 
 #endif

@@ -25,13 +25,14 @@ enum { BROKEN, OTHER, REFUSED, UNTIMED, FULL };
 weir_status weir_tuning_create(const weir_env *env,
                                const weir_tuning_options *options,
                                weir_tuning **out_tuning, weir_error *err) {
-  size_t bytes = sizeof(weir_tuning) + strlen(options->path) + 1;
+  size_t path_bytes = strlen(options->path) + 1;
+  size_t bytes = sizeof(weir_tuning) + path_bytes;
   weir_tuning *t = weir_alloc_array(env->alloc, bytes, 1);
   *out_tuning = t;
   if (t == NULL) return weir_fail_memory(err, bytes);
   t->env = env;
   t->options = *options;
-  strcpy(t->path, options->path);
+  memcpy(t->path, options->path, path_bytes);
   pthread_mutex_init(&t->lock, NULL);
   return WEIR_OK;
 }

@@ -42,7 +42,7 @@
  * sum is 0: D is epilogue(beta * C + bias), whatever |alpha| is, and A and B
  * are not read.
  *
- * Callers: tests only, so far; kernels of GPUs will. */
+ * Callers: kernels of GPUs; tune and choose by kernels/tune. */
 
 /* Elements of all matrices and of the bias, and what sums are made of. */
 typedef enum weir_gemm_type {

@@ -4,7 +4,9 @@
 #include "runtime/base/size.h"
 #include "runtime/base/table.h"
 #include "runtime/device/cuda/fail.h"
-#include "runtime/device/cuda/gemm_plan.h"
+#include "runtime/device/cuda/gemm_choice.h"
+#include "runtime/device/cuda/gemm_internal.h"
+#include "runtime/device/cuda/gemm_tune.h"
 
 /* cuBLAS's matrices are column-major, ours are row-major. The bytes of a
  * row-major matrix are those of its transpose, column-major, with the same

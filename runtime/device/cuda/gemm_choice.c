@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/device/cuda/gemm_choice.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/table.h"
-#include "runtime/device/cuda/gemm_plan.h"
 
 /* An algorithm of cuBLASLt is a block of bytes that nobody may look into. Its
  * settings can be read one by one, and set again on a new one of the same id:

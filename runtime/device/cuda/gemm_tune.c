@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/device/cuda/gemm_plan.h"
+#include "runtime/device/cuda/gemm_tune.h"
+
+#include "runtime/device/cuda/gemm_choice.h"
 
 /* Which of the algorithms that the heuristic proposes is the quickest here.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEIR_DEVICE_CUDA_GEMM_PLAN_H_
-#define WEIR_DEVICE_CUDA_GEMM_PLAN_H_
+#ifndef WEIR_DEVICE_CUDA_GEMM_INTERNAL_H_
+#define WEIR_DEVICE_CUDA_GEMM_INTERNAL_H_
 
 #include "runtime/device/cuda/gemm_check.h"
 #include "runtime/device/cuda/gpu.h"
@@ -52,24 +52,10 @@ weir_status weir_cuda_gemm_take(weir_cuda_device *gpu, weir_gemm_plan *plan,
                                 const cublasLtMatmulHeuristicResult_t *result,
                                 weir_error *err);
 
-/* The numbers of |algo|. */
-weir_status weir_cuda_gemm_choice_of(weir_cuda_device *gpu,
-                                     const cublasLtMatmulAlgo_t *algo,
-                                     weir_gemm_choice *out, weir_error *err);
-
-/* weir_gemm_vtable's functions. */
+/* weir_gemm_vtable.run. */
 weir_status weir_cuda_gemm_run(weir_device *device, const weir_gemm_plan *plan,
                                weir_queue *queue,
                                const weir_gemm_operands *operands,
                                weir_error *err);
-weir_status weir_cuda_gemm_name(weir_device *device, weir_gemm_library *out,
-                                weir_error *err);
-weir_status weir_cuda_gemm_tune(weir_device *device, weir_gemm_plan *plan,
-                                bool *out_tuned, weir_gemm_choice *out_choice,
-                                size_t *out_workspace_bytes, weir_error *err);
-weir_status weir_cuda_gemm_choose(weir_device *device, weir_gemm_plan *plan,
-                                  const weir_gemm_choice *choice,
-                                  bool *out_chosen, size_t *out_workspace_bytes,
-                                  weir_error *err);
 
 #endif

@@ -116,7 +116,7 @@ class Completion(Case):
         self.assertEqual(self.complete("pla"), {"place"})
         self.assertEqual(self.complete("run", "--no"), {"--no-fusion"})
         for name in self.commands():
-            options = set(re.findall(r"^ .{5}(--[a-z-]+)",
+            options = set(re.findall(r"^ .{5}(--[a-z0-9-]+)",
                                      self.weir(name, "--help"), re.M))
             self.assertEqual(self.complete(name, "--"), options, name)
 

@@ -54,12 +54,13 @@ typedef struct cli_args {
   const char *labels;
   bool confusion;
   int64_t top;
-  bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
+  bool json, trap_nan, no_fusion, ref_kernels, tf32, print_config, full, quiet,
+      help;
   bool brief;            /* -h, not --help */
   bool check, show_diff; /* fmt */
   bool all, man, explain, verbose;
   /* place */
-  const char *in_process, *placer, *plan, *save_plan;
+  const char *in_process, *placer, *plan, *save_plan, *tune;
   const char *node_pattern; /* place --nodes */
   const char *cluster, *budget, *explain_node, *memory, *given, *verify, *diff,
       *costs, *assume_kernels;

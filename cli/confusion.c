@@ -241,6 +241,7 @@ weir_status cli_confusion(cli_job *job, const cli_args *args,
   matrix m = {.graph = job->graph, .err = &why};
   weir_session_opts session = {.struct_size = sizeof session,
                                .ref_kernels = args->ref_kernels,
+                               .tf32 = args->tf32,
                                .seed = (uint64_t)args->seed};
   weir_predict_opts opts = {.struct_size = sizeof opts,
                             .data = data,

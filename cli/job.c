@@ -108,11 +108,11 @@ static weir_status threads_of(const cli_args *args, int threads, int32_t *out,
   return WEIR_OK;
 }
 
-/* Warnings of tasks: certificates that changed, frames without encryption; with
- * -v how GPUs do their work. */
+/* Warnings of tasks: certificates that changed, frames without encryption; of
+ * the file of --tune; with -v how GPUs do their work. */
 static void on_log(void *self, weir_log_level level, const char *text) {
   const cli_args *args = self;
-  if (level == WEIR_LOG_WARNING && args->tasks != NULL)
+  if (level == WEIR_LOG_WARNING && (args->tasks != NULL || args->tune != NULL))
     cli_note("warning: %s\n", text);
   if (level == WEIR_LOG_INFO && args->verbose && strncmp(text, "GPU ", 4) == 0)
     cli_note("%s\n", text);
@@ -129,6 +129,7 @@ int cli_job_open(cli_job *job, const cli_args *args, int threads) {
   opts.timeout_ns = args->timeout_ns;
   opts.device_wait_ns = args->device_wait_ns;
   opts.isa = args->isa;
+  opts.tune = args->tune;
   opts.on_log = on_log;
   opts.on_log_self = (void *)(uintptr_t)args;
   if (s == WEIR_OK) s = cli_watch_start(args->timeout_ns, &err);
@@ -238,6 +239,7 @@ int cli_job_session(cli_job *job, const cli_args *args,
                             .no_fusion = args->no_fusion,
                             .no_fold = bench,
                             .ref_kernels = args->ref_kernels,
+                            .tf32 = args->tf32,
                             .seed = (uint64_t)args->seed};
   cli_placing_want want = {
       .inputs = inputs,

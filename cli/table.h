@@ -75,6 +75,15 @@
   TIME("device-wait", "TIME", device_wait_ns, NULL,                           \
        "wait so long for memory of a GPU that other processes hold (0s); no " \
        "effect without GPUs")
+#define TUNE                                                              \
+  TEXT("tune", 0, "FILE", tune, NULL,                                     \
+       "take algorithms of matrix products on GPUs from FILE; for those " \
+       "that it lacks time up to eight and add the quickest; no effect "  \
+       "without GPUs")
+#define TF32                                                             \
+  FLAG("tf32", 0, tf32,                                                  \
+       "products of f32 on GPUs may round their factors to TF32, which " \
+       "is quicker and gives other bits; no effect on CPUs")
 #define DATA_ROOT                                          \
   TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT", \
        "open data files beneath DIR only")
@@ -84,7 +93,7 @@
   LIST("map", 0, "OLD=NEW", maps, \
        "variable NEW gets tensor OLD of the file of weights")
 #define RUN_OPTIONS                                              \
-  THREADS, DEVICE_WAIT,                                          \
+  THREADS, DEVICE_WAIT, TF32, TUNE,                              \
       LIST("input", 'i', "NAME=VALUE", inputs,                   \
            "feed an input: @FILE, @FILE#MEMBER, @FILE[0:8], -, " \
            "f32:2x2=1,2,3,4, [[1, 2]], random, random:seed=1"),  \
@@ -210,7 +219,7 @@
 #define TRAIN_COMMON TRAIN_COMMON_WITH(JSON_LINES)
 /* With the command's own --format. */
 #define TRAIN_COMMON_WITH(...)                                           \
-  THREADS, DEVICE_WAIT, GRAPH_OPTIONS, DATA_ROOT,                        \
+  THREADS, DEVICE_WAIT, TF32, TUNE, GRAPH_OPTIONS, DATA_ROOT,            \
       TEXT("checkpoint", 0, "DIR", checkpoint, NULL,                     \
            "folder of checkpoints, instead of train: checkpoint: dir:"), \
       MAP, REF_KERNELS, IN_PROCESS, __VA_ARGS__,                         \

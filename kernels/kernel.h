@@ -86,6 +86,8 @@ typedef struct weir_prepared {
   const weir_allocator *alloc; /* in: for memory that release frees */
   struct weir_device *device;  /* in: of a kernel for GPUs, for what it plans
                                   there; NULL: with |sizes_only| too */
+  bool tf32; /* in: products of f32 on a GPU may round their factors to TF32 */
+  struct weir_tuning *tuning;  /* in: choices that were timed; may be NULL */
   bool sizes_only;             /* in: sizes are wanted, for a plan: constants
                                   are not read nor packed, run is not called */
   void *state;                 /* out; may stay NULL */

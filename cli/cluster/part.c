@@ -24,7 +24,8 @@ static weir_status refuse_others(const cli_args *a, const char *what,
                 {"share", a->share != NULL},
                 {"step-timeout", a->step_ns != 0},
                 {"resume", a->resume != NULL && a->local == NULL},
-                {"ref-kernels", a->ref_kernels}};
+                {"ref-kernels", a->ref_kernels},
+                {"tf32", a->tf32}};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (others[i].given)
       return cli_error(err, "W0002", "--%s has no effect on %s", others[i].name,

@@ -14,7 +14,8 @@ static int run(const cli_args *args, cli_job *job) {
   weir_error err = WEIR_ERROR_INIT;
   weir_trainer *trainer = NULL;
   weir_session_opts session = {.struct_size = sizeof session,
-                               .ref_kernels = args->ref_kernels};
+                               .ref_kernels = args->ref_kernels,
+                               .tf32 = args->tf32};
   cli_placing_want want = {.training = true, .deal = true};
   weir_train_opts opts = {.struct_size = sizeof opts,
                           .seed = (uint64_t)args->seed,
@@ -46,7 +47,8 @@ static int run(const cli_args *args, cli_job *job) {
 static int follow(const cli_args *args, cli_job *job) {
   weir_error err = WEIR_ERROR_INIT;
   weir_session_opts session = {.struct_size = sizeof session,
-                               .ref_kernels = args->ref_kernels};
+                               .ref_kernels = args->ref_kernels,
+                               .tf32 = args->tf32};
   cli_placing_want want = {.training = true, .deal = true};
   cli_signals_watch(NULL); /* before there are threads */
   weir_status s = cli_placing_use(job, args, &want, &session, &err);

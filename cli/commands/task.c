@@ -88,6 +88,7 @@ static const cli_option options[] = {
          "checkpoints (nowhere: the drivers do)"),
     THREADS,
     DEVICE_WAIT,
+    TUNE,
     TIME("start-timeout", "TIME", start_ns, NULL,
          "end with exit code 138 when no driver has begun by then (never)"),
     HEARTBEAT,

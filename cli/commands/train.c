@@ -68,7 +68,8 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view,
   weir_trainer *trainer = NULL;
   weir_train_end end = WEIR_TRAIN_END_FAILED;
   weir_session_opts session = {.struct_size = sizeof session,
-                               .ref_kernels = args->ref_kernels};
+                               .ref_kernels = args->ref_kernels,
+                               .tf32 = args->tf32};
   cli_placing_want want = {.training = true, .replicas = true};
   weir_train_callbacks calls = cli_train_view_calls(view);
   weir_train_opts opts = options_of(args, &session, &calls);

@@ -6,6 +6,7 @@
 #include "kernels/profile.h"
 #include "runtime/api/op/op_set.h"
 #include "runtime/api/weir_internal.h"
+#include "runtime/base/diag/diag.h"
 #include "runtime/base/env_system.h"
 #include "runtime/exec/gpu/gpus.h"
 
@@ -66,6 +67,12 @@ static void say(void *self, const char *text) {
   weir_log(self, WEIR_LOG_INFO, "%s", text);
 }
 
+static void warn(void *self, const weir_error *warning) {
+  weir_diag diag;
+  weir_diag_init(&diag, warning);
+  weir_log_diag(self, &diag);
+}
+
 static weir_status make_runtime(const weir_runtime_opts *opts,
                                 const weir_allocator_hook *hook,
                                 weir_runtime **out_runtime, weir_error *err) {
@@ -95,8 +102,11 @@ static weir_status make_runtime(const weir_runtime_opts *opts,
   runtime->on_log = opts->on_log;
   runtime->on_log_self = opts->on_log_self;
   pthread_mutex_init(&runtime->lock, NULL);
-  const weir_gpus_options gpus = {
-      .wait_ns = opts->device_wait_ns, .say = say, .say_self = runtime};
+  const weir_gpus_options gpus = {.wait_ns = opts->device_wait_ns,
+                                  .tune = opts->tune,
+                                  .say = say,
+                                  .warn = warn,
+                                  .say_self = runtime};
   weir_status s =
       weir_gpus_create(&runtime->env, &gpus, &runtime->env.gpus, err);
   if (s == WEIR_OK) {

@@ -213,6 +213,7 @@ weir_status weir_placed_open(weir_placed *p, const weir_graph *graph,
                             .no_fold = options->no_fold,
                             .ref_kernels = options->ref_kernels,
                             .no_layout = options->no_layout,
+                            .tf32 = options->tf32,
                             .session_seed = options->seed,
                             .memory_limit = options->memory_limit};
   WEIR_TRY(p->tasks->deal != NULL

@@ -33,6 +33,7 @@ weir_session_options weir_session_options_of(const weir_runtime *runtime,
                                 .no_fold = opts->no_fold,
                                 .ref_kernels = opts->ref_kernels,
                                 .no_layout = opts->no_layout,
+                                .tf32 = opts->tf32,
                                 .memory_limit = limit,
                                 .seed = opts->seed};
 }

@@ -27,7 +27,14 @@
  * a copy; buffers stay until an event recorded after it has happened. The plan
  * itself may go as soon as the last run has returned.
  *
- * Any thread may call. A plan does not change after its making, so several
+ * The library chooses by a heuristic. A caller that runs a product often may
+ * let it time several algorithms instead, or take one that was found so before,
+ * by its own numbers; both come before the plan's first run.
+ *
+ *   s = gemm->tune(d, plan, &tuned, &choice, &workspace_bytes, err);
+ *   s = gemm->choose(d, plan, &choice, &chosen, &workspace_bytes, err);
+ *
+ * Any thread may call. A plan does not change after that, so several
  * threads may run one, each with a workspace and a queue of its own.
  *
  * Where nothing is to be computed: with m, n or |batch| 0, D has no element, so
@@ -35,7 +42,7 @@
  * sum is 0: D is epilogue(beta * C + bias), whatever |alpha| is, and A and B
  * are not read.
  *
- * Callers: tests only, so far; kernels of GPUs will. */
+ * Callers: kernels of GPUs; tune and choose by kernels/tune. */
 
 /* Elements of all matrices and of the bias, and what sums are made of. */
 typedef enum weir_gemm_type {
@@ -94,12 +101,45 @@ enum {
   /* The most that an algorithm may ask for. With k 0 a row of zeros and up to
    * 255 bytes come on top. */
   WEIR_GEMM_WORKSPACE_BYTES = 32 << 20,
-  WEIR_GEMM_MOST_ALIGN_BYTES = 256
+  WEIR_GEMM_MOST_ALIGN_BYTES = 256,
+  WEIR_GEMM_TRIES = 8 /* algorithms that are timed */
 };
 
 typedef struct weir_gemm_plan weir_gemm_plan; /* the device's own */
 
-/* Blocks: plan while the library begins its work, run and release never.
+/* An algorithm in the library's own numbers, of which each means something to
+ * one version of it on one kind of device alone. X(name) */
+#define WEIR_GEMM_NUMBER_LIST(X) \
+  X(id)                          \
+  X(tile)                        \
+  X(stages)                      \
+  X(split_k)                     \
+  X(reduction)                   \
+  X(swizzling)                   \
+  X(custom)                      \
+  X(inner_shape)                 \
+  X(cluster_shape)
+
+enum {
+#define WEIR_GEMM_NUMBER_ROW(name) WEIR_GEMM_NUMBER_##name,
+  WEIR_GEMM_NUMBER_LIST(WEIR_GEMM_NUMBER_ROW)
+#undef WEIR_GEMM_NUMBER_ROW
+      WEIR_GEMM_NUMBERS
+};
+
+typedef struct weir_gemm_choice {
+  int64_t numbers[WEIR_GEMM_NUMBERS];
+} weir_gemm_choice;
+
+/* What a choice is good for. */
+enum { WEIR_GEMM_NAME_BYTES = 64 };
+typedef struct weir_gemm_library {
+  char device[WEIR_GEMM_NAME_BYTES];  /* "NVIDIA H100 80GB HBM3" */
+  char library[WEIR_GEMM_NAME_BYTES]; /* "cuBLASLt 13.1.0" */
+} weir_gemm_library;
+
+/* Blocks: plan and library while the library begins its work, tune until all is
+ * timed, run, choose and release never.
  * Errors: W6004: no library, or the device is lost; W6001; W5001 in the
  * library's words; W9001: a description that no matrices fit, operands outside
  * of their buffers, not aligned as promised, missing, or overlapping. */
@@ -112,6 +152,21 @@ typedef struct weir_gemm_vtable {
                      weir_error *err);
   /* Before the device. NULL-safe. */
   void (*release)(weir_device *device, weir_gemm_plan *plan);
+  weir_status (*library)(weir_device *device, weir_gemm_library *out,
+                         weir_error *err);
+  /* Times up to WEIR_GEMM_TRIES algorithms that the heuristic proposes, takes
+   * the quickest for |plan|, and tells which it is and what workspace it needs.
+   * All that plan may choose gives the same bits in each run. Takes memory of
+   * the device for the time, as much as the operands have. After a failure the
+   * plan is as it was. |out_tuned| false: there is no algorithm to choose. */
+  weir_status (*tune)(weir_device *device, weir_gemm_plan *plan,
+                      bool *out_tuned, weir_gemm_choice *out_choice,
+                      size_t *out_workspace_bytes, weir_error *err);
+  /* Takes |choice| for |plan|. |out_chosen| false: the library refuses it for
+   * this product, and the plan is as it was. */
+  weir_status (*choose)(weir_device *device, weir_gemm_plan *plan,
+                        const weir_gemm_choice *choice, bool *out_chosen,
+                        size_t *out_workspace_bytes, weir_error *err);
 } weir_gemm_vtable;
 
 #endif

@@ -62,6 +62,15 @@ typedef struct weir_runtime_opts {
   /* For how long memory of a GPU is waited for that other processes hold: a
    * failure (W6001) comes when it is over. 0: not at all. */
   int64_t device_wait_ns;
+  /* A file of algorithms for products of matrices on GPUs: for each product
+   * that it lacks up to eight are timed when a program is made, and the
+   * quickest is added; for one that it has that algorithm is taken. Another
+   * algorithm may give other bits, and a file fixes them. A file that is
+   * broken, of another GPU or of another version of cuBLASLt changes nothing:
+   * W6006, a warning of the log. One that cannot be read or written fails the
+   * program (W4001, W4002, W5009, W6005). Opened with the first product;
+   * copied. NULL: the library's heuristic chooses. */
+  const char *tune;
 } weir_runtime_opts;
 
 /* |opts| may be NULL. Threads start with the first session.

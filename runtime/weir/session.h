@@ -42,6 +42,10 @@ typedef struct weir_session_opts {
    * graph was loaded with |keep_files|. Retained. NULL: all parts
    * are of this process. */
   weir_tasks *tasks;
+  /* Products of f32 on GPUs (matmul, einsum, convolutions, recurrent layers)
+   * may round their factors to TF32: quicker, and other bits. No effect on
+   * CPUs. With |tasks| it is their parts' too. */
+  bool tf32;
 } weir_session_opts;
 
 /* Starts the runtime's threads if need be. |opts| may be NULL. The session

@@ -91,6 +91,40 @@ static void test_run(void **state) {
   weir_tensor_release(x2);
 }
 
+/* Options of GPUs alone: a CPU's run has its bits, and no file is opened. */
+static void test_options_of_gpus(void **state) {
+  (void)state;
+  static const char kGraph[] =
+      "weir: 1\ninputs: {x: 'f32[4, 4] = uniform(-1, 1, seed=1)'}\n"
+      "nodes: {y: 'matmul(x, x)'}\noutputs: [y]\n";
+  weir_error err = WEIR_ERROR_INIT;
+  float got[2][16];
+  for (int i = 0; i < 2; i++) {
+    weir_runtime_opts opts = {.struct_size = sizeof opts,
+                              .tune = i == 1 ? "/nowhere/file" : NULL};
+    weir_session_opts options = {.struct_size = sizeof options, .tf32 = i == 1};
+    weir_runtime *own = NULL;
+    weir_graph *product = NULL;
+    weir_session *s = NULL;
+    weir_fetch y = WEIR_FETCH("y");
+    assert_ok(weir_runtime_create(&opts, &own, &err), &err);
+    assert_ok(weir_graph_load_buffer(own, kGraph, strlen(kGraph), "g", NULL,
+                                     &product, &err),
+              &err);
+    assert_ok(weir_session_create(own, product, &options, &s, &err), &err);
+    assert_ok(
+        weir_session_run(s, &(weir_run_request)WEIR_RUN_REQUEST(NULL, 0, &y, 1),
+                         NULL, &err),
+        &err);
+    memcpy(got[i], weir_tensor_data(y.tensor), sizeof got[i]);
+    weir_tensor_release(y.tensor);
+    weir_session_release(s);
+    weir_graph_release(product);
+    weir_runtime_release(own);
+  }
+  assert_memory_equal(got[0], got[1], sizeof got[0]);
+}
+
 static void test_errors(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
@@ -336,6 +370,7 @@ static void test_many_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_run),
+                                     cmocka_unit_test(test_options_of_gpus),
                                      cmocka_unit_test(test_errors),
                                      cmocka_unit_test(test_partial),
                                      cmocka_unit_test(test_bound),

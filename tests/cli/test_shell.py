@@ -65,7 +65,7 @@ class Help(Case):
 
     def test_short_help_names_each_option(self):
         for name in self.commands():
-            options = re.findall(r"^ .{5}--([a-z-]+)", self.weir(name, "--help"),
+            options = re.findall(r"^ .{5}--([a-z0-9-]+)", self.weir(name, "--help"),
                                  re.M)
             short = self.weir(name, "-h")
             self.assertIn("help", options)
@@ -116,7 +116,7 @@ class Completion(Case):
         self.assertEqual(self.complete("pla"), {"place"})
         self.assertEqual(self.complete("run", "--no"), {"--no-fusion"})
         for name in self.commands():
-            options = set(re.findall(r"^ .{5}(--[a-z-]+)",
+            options = set(re.findall(r"^ .{5}(--[a-z0-9-]+)",
                                      self.weir(name, "--help"), re.M))
             self.assertEqual(self.complete(name, "--"), options, name)
 

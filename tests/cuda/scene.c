@@ -20,7 +20,8 @@ weir_status scene_open_session(scene *s, const char *cluster) {
   WEIR_TRY(weir_gpus_create(&s->world.env, &gpus, &s->world.env.gpus, &s->err));
   WEIR_TRY(weir_placing_create(s->world.env.alloc, &request, &s->placing, &plan,
                                &s->err));
-  weir_session_options options = {.placing = s->placing, .plan = plan};
+  weir_session_options options = {
+      .placing = s->placing, .plan = plan, .tf32 = s->tf32};
   weir_status status = weir_exec_session_create(
       &s->world.env, s->pool, s->graph, &options, &s->session, &s->err);
   weir_plan_unref(plan);

@@ -23,6 +23,7 @@ typedef struct scene {
   weir_graph *graph;
   weir_placing *placing;
   weir_exec_session *session;
+  bool tf32;       /* may be set before scene_open_session */
   int64_t wait_ns; /* of its GPUs; may be set before scene_open_session */
   weir_error err;
 } scene;

@@ -105,6 +105,74 @@ class Run(Case):
             self.assertRegex(p.stdout, r"GPU:0 +[1-9]\d* nodes")
             self.assertNotIn("no GPU kernel", p.stdout)
 
+    def product(self):
+        """A graph of one product, whose bits tell how it was made."""
+        path = os.path.join(self.work, "product.weir.yaml")
+        pathlib.Path(path).write_text(
+            "weir: 1\ninputs:\n  x: f32[8, 64] = uniform(-1, 1, seed=3)\n"
+            "  w: f32[64, 32] = uniform(-1, 1, seed=4)\n"
+            "nodes: {y: 'matmul(x, w)'}\noutputs: [y]\nplacement: "
+            "[{match: '*', device: 'gpu:0', soft: true}]\n", "utf-8")
+        return path
+
+    def test_tf32_is_an_option_of_the_run(self):
+        graph = self.product()
+        local = ("--local", "worker=1,gpu=1")
+        plain, quick = (
+            {self.weir("run", graph, *job, *more, "-q").stdout
+             for job in (ONE_GPU, local)} for more in ((), ("--tf32",)))
+        self.assertEqual((len(plain), len(quick)), (1, 1))
+        if CUDA == STANDIN:  # a real one may, and need not
+            self.assertNotEqual(plain, quick)
+        for more, words in (((), "library\t"), (("--tf32",), "library, tf32\t")):
+            p = self.weir("bench", graph, *ONE_GPU, *more, "--explain",
+                          "--runs", 1)
+            self.assertIn("\tgpu.matmul\tthe device's " + words, p.stdout)
+        self.assertEqual(*(self.weir("run", graph, *more, "-q").stdout
+                           for more in ((), ("--tf32",))))  # a CPU
+
+    def test_a_file_keeps_the_quickest(self):
+        graph, path = self.product(), os.path.join(self.work, "tuned.yaml")
+        file = pathlib.Path(path)
+        jobs = ONE_GPU, ("--local", "worker=1,gpu=1")
+        for job in jobs:
+            first = self.weir("run", graph, *job, "--tune", path, "-q",
+                              STANDIN_QUICKEST="2")
+            text = file.read_text("utf-8")
+            self.assertEqual(text.count("type: f32"), 1)
+            if CUDA == STANDIN:
+                self.assertIn(" id: 2,", text)
+            for other in jobs:
+                p = self.weir("run", graph, *other, "--tune", path, "-q",
+                              STANDIN_QUICKEST="1")
+                self.assertEqual((p.stdout, p.stderr), (first.stdout, ""))
+            self.assertEqual(file.read_text("utf-8"), text)
+            file.unlink()
+        if CUDA == STANDIN:  # its algorithms have bits of their own
+            p = self.weir("run", graph, *ONE_GPU, "--tune", path, "-q",
+                          STANDIN_QUICKEST="1")
+            self.assertNotEqual(p.stdout, first.stdout)
+
+    def test_a_file_of_no_use_is_one_warning(self):
+        graph, path = self.product(), os.path.join(self.work, "tuned.yaml")
+        file = pathlib.Path(path)
+        plain = self.weir("run", graph, *ONE_GPU, "-q").stdout
+        self.weir("run", graph, *ONE_GPU, "--tune", path)
+        text = file.read_text("utf-8")
+        for was, becomes, says in (
+                ("library: 'cuBLASLt", "library: 'other", "nothing is timed"),
+                ("m: 8", "m: x", r"tuned\.yaml:7:\d+: expected an integer")):
+            file.write_text(text.replace(was, becomes), "utf-8")
+            for job in (ONE_GPU, ("--local", "worker=1,gpu=1")):
+                p = self.weir("run", graph, *job, "--tune", path, "-q")
+                self.assertEqual(p.stdout, plain)
+                self.assertRegex(p.stderr, f"warning: .*{says}.* \\[W6006\\]\n$")
+                self.assertEqual(p.stderr.count("W6006"), 1)
+        for bad, code, error in (("", 6, "W5009"), (self.work, 5, "W4002"),
+                                 ("/nowhere/file", 6, "W5009")):
+            p = self.weir("run", graph, *ONE_GPU, "--tune", bad, code=code)
+            self.assertIn(f"error[{error}]", p.stderr)
+
     def test_why_a_step_is_no_graph(self):
         graph, said = self.graph("mlp"), "GPU 0: work is queued call by call"
         p = self.weir("run", self.graph("newton"), *ONE_GPU, "-v")

@@ -13,6 +13,43 @@
 
 /* Sessions whose nodes are on GPUs. */
 
+/* ---- Options */
+
+/* 1 + 2^-12 is 1 in TF32, and a sum of products of f32 keeps it. One line for
+ * each way to a product, and one of f64, which is none of f32. */
+static const char kProducts[] =
+    "weir: 1\n"
+    "inputs: {x: 'f32[16, 16] = 1.000244140625'}\n"
+    "nodes:\n"
+    "  i: eye(16)\n"
+    "  a: matmul(x, i)\n"
+    "  b: relu(add(matmul(x, i), 0))\n"
+    "  c: einsum(x, i, equation='ij,jk->ki')\n"
+    "  d: cast(matmul(cast(x, dtype=f64), cast(i, dtype=f64)), dtype=f32)\n"
+    "outputs: [a, b, c, d]\n"
+    "placement: [{match: '*', device: 'gpu:0', soft: true}]\n";
+
+static void factors_are_rounded_where_that_is_allowed(void **state) {
+  (void)state;
+  for (int tf32 = 0; tf32 < 2; tf32++) {
+    scene s;
+    weir_exec_fetch fetches[kOutputs] = {0};
+    scene_open_graph(&s, kProducts, 1);
+    s.tf32 = tf32 != 0;
+    assert_ok(scene_open_session(&s, "worker=1,gpu=1"), &s.err);
+    assert_ok(scene_run(&s, fetches, NULL), &s.err);
+    for (uint32_t o = 0; o < s.graph->output_count; o++) {
+      const float *y = fetches[o].tensor->data;
+      bool rounds = tf32 != 0 && o < 3;
+      if (y[0] == 1 && rounds) continue;
+      if (y[0] == 1.000244140625F && (!rounds || standin == NULL)) continue;
+      fail_msg("tf32 %d, output %u: %.9g", tf32, o, y[0]);
+    }
+    scene_drop(&s, fetches);
+    scene_close(&s);
+  }
+}
+
 /* ---- Values */
 
 /* Nodes on two GPUs and the CPU; |%s|: what of the graph is on which. */
@@ -433,6 +470,7 @@ static void missing_gpu_is_an_error(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(factors_are_rounded_where_that_is_allowed),
       cmocka_unit_test(values_are_the_hosts),
       cmocka_unit_test(variables_are_read_and_set),
       cmocka_unit_test(refused_data_is_the_hosts_error),

@@ -219,6 +219,63 @@ static void attributes_are_looked_at(void **state) {
   standin_lt->reset();
 }
 
+static void algorithms_are_looked_at(void **state) {
+  const cublasStatus_t bad = CUBLAS_STATUS_INVALID_VALUE;
+  const uint32_t wide = 1;
+  const cudaDataType_t t = CUDA_R_32F;
+  cublasLtMatmulAlgo_t algo, none = {{0}};
+  cublasLtMatmulHeuristicResult_t result;
+  uint32_t got;
+  size_t written;
+  asked q;
+  (void)state;
+  cuda_world_needs_standin("the real one may read what it is given");
+  begin(&q);
+  ok(choose(&q));
+  algo = q.best.algo;
+  ok(f.cublasLtMatmulAlgoCheck(q.handle, q.op, q.a, q.b, q.c, q.d, &algo,
+                               &result));
+  assert_int_equal(result.workspaceSize, q.best.workspaceSize);
+  ok(f.cublasLtMatmulAlgoConfigGetAttribute(&algo, CUBLASLT_ALGO_CONFIG_TILE_ID,
+                                            NULL, 0, &written));
+  assert_int_equal(written, sizeof got);
+  const cublasStatus_t all[] = {
+      f.cublasLtMatmulAlgoConfigGetAttribute(
+          &algo, CUBLASLT_ALGO_CONFIG_TILE_ID, &got, 2, &written),
+      f.cublasLtMatmulAlgoConfigGetAttribute(
+          &algo, CUBLASLT_ALGO_CONFIG_TILE_ID, NULL, 4, &written),
+      f.cublasLtMatmulAlgoConfigGetAttribute(
+          &none, CUBLASLT_ALGO_CONFIG_TILE_ID, &got, 4, &written),
+      f.cublasLtMatmulAlgoConfigSetAttribute(&algo, CUBLASLT_ALGO_CONFIG_ID,
+                                             &wide, sizeof wide),
+      f.cublasLtMatmulAlgoConfigSetAttribute(
+          &algo, CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, &wide, sizeof wide),
+      f.cublasLtMatmulAlgoConfigSetAttribute(
+          &algo, CUBLASLT_ALGO_CONFIG_TILE_ID, NULL, sizeof wide),
+      f.cublasLtMatmulAlgoCapGetAttribute(
+          &algo, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES, &got, 8, &written),
+      f.cublasLtMatmulAlgoInit(q.handle, CUBLAS_COMPUTE_32F, t, t, t, t, t, 99,
+                               &none),
+      f.cublasLtMatmulAlgoInit(NULL, CUBLAS_COMPUTE_32F, t, t, t, t, t, 0,
+                               &none),
+      f.cublasLtMatmulAlgoCheck(q.handle, q.op, q.a, q.b, q.c, q.d, &none,
+                                &result),
+      f.cublasLtMatmulAlgoCheck(q.handle, q.op, q.b, q.a, q.c, q.d, &algo,
+                                &result)};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    if (all[i] != bad) fail_msg("call %zu is not seen", i);
+  assert_int_equal(f.cublasLtMatmulAlgoInit(q.handle, CUBLAS_COMPUTE_64F, t, t,
+                                            t, t, t, 0, &none),
+                   CUBLAS_STATUS_NOT_SUPPORTED);
+  ok(f.cublasLtMatmulAlgoConfigSetAttribute(&algo, CUBLASLT_ALGO_CONFIG_TILE_ID,
+                                            &wide, sizeof wide));
+  assert_int_equal(f.cublasLtMatmulAlgoCheck(q.handle, q.op, q.a, q.b, q.c, q.d,
+                                             &algo, &result),
+                   CUBLAS_STATUS_NOT_SUPPORTED);
+  end(&q);
+  standin_lt->reset();
+}
+
 /* The addresses and the rest of a call; by default one that is right. */
 typedef struct given {
   float alpha, beta;
@@ -384,6 +441,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(descriptions_are_looked_at),
       cmocka_unit_test(attributes_are_looked_at),
+      cmocka_unit_test(algorithms_are_looked_at),
       cmocka_unit_test(calls_are_looked_at),
       cmocka_unit_test(numbers_of_16_bits),
   };

@@ -104,7 +104,6 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   if (p == NULL) return weir_fail_memory(err, sizeof *p);
   weir_gpu_conv_init(call, shape_of(call), false, &p->conv);
   p->in_count = call->in_count;
-  out->algorithm = p->conv.in_place ? "product" : "patches";
   return weir_gpu_conv_plan(&p->conv, out, desc_of, err);
 }
 

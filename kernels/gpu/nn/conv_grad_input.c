@@ -88,7 +88,6 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   weir_gpu_conv *c = weir_arena_alloc(out->arena, sizeof *c);
   if (c == NULL) return weir_fail_memory(err, sizeof *c);
   weir_gpu_conv_init(call, shape_of(call), false, c);
-  out->algorithm = c->in_place ? "product" : "patches";
   return weir_gpu_conv_plan(c, out, desc_of, err);
 }
 

@@ -134,7 +134,6 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
                            weir_error *err) {
   plan *p;
   WEIR_TRY(make_plan(call, out, true, &p, err));
-  out->algorithm = "patches";
   WEIR_TRY(weir_gpu_conv_plan(&p->conv, out, desc_of, err));
   add_bias_scratch(p, out);
   return WEIR_OK;

@@ -96,13 +96,15 @@ weir_status weir_gpu_conv_plan(weir_gpu_conv *c, weir_prepared *out,
                                weir_error *err) {
   int64_t rest = c->images % c->slice;
   weir_gemm_desc d = desc(c, c->slice);
-  weir_status s = weir_gpu_product_plan(out->device, &d, &c->whole, err);
+  weir_status s = weir_gpu_product_plan(out, &d, &c->whole, err);
   if (s == WEIR_OK && rest > 0) {
     d = desc(c, rest);
-    s = weir_gpu_product_plan(out->device, &d, &c->rest, err);
+    s = weir_gpu_product_plan(out, &d, &c->rest, err);
   }
   if (s != WEIR_OK) weir_gpu_conv_release(c);
   out->state = c;
+  out->algorithm = c->in_place ? WEIR_GPU_PRODUCT_WORDS(&c->whole, "product")
+                               : WEIR_GPU_PRODUCT_WORDS(&c->whole, "patches");
   out->scratch_bytes =
       c->patches_bytes + c->rows_bytes +
       larger(c->whole.workspace_bytes, c->rest.workspace_bytes);

@@ -259,8 +259,7 @@ static weir_status plan_product(const weir_call *call, parts *s, plan *p,
       shape_of(s->dtype, size_of(&s->y, s->batch), size_of(&s->y, s->rows),
                size_of(&s->y, s->columns), size_of(&s->a, s->summed), a_by_rows,
                b_by_rows);
-  return weir_gpu_strided_plan(out->device, &shape, WEIR_GEMM_NONE, &p->product,
-                               err);
+  return weir_gpu_strided_plan(out, &shape, WEIR_GEMM_NONE, &p->product, err);
 }
 
 static weir_status plan_all(const weir_call *call, plan *p, weir_prepared *out,
@@ -282,12 +281,14 @@ static weir_status plan_all(const weir_call *call, plan *p, weir_prepared *out,
   }
   p->multiplies = true;
   if (is_direct(call, &shape)) {
-    WEIR_TRY(weir_gpu_strided_plan(out->device, &shape, WEIR_GEMM_NONE,
-                                   &p->product, err));
-    out->algorithm = "a product of the operands as they lie";
+    WEIR_TRY(
+        weir_gpu_strided_plan(out, &shape, WEIR_GEMM_NONE, &p->product, err));
+    out->algorithm = WEIR_GPU_PRODUCT_WORDS(
+        &p->product.product, "a product of the operands as they lie");
   } else {
     WEIR_TRY(plan_product(call, &s, p, out, err));
-    out->algorithm = "a product of operands put in order";
+    out->algorithm = WEIR_GPU_PRODUCT_WORDS(
+        &p->product.product, "a product of operands put in order");
   }
   p->workspace_at = take_bytes(out, p->product.product.workspace_bytes);
   return WEIR_OK;

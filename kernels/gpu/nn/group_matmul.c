@@ -120,10 +120,10 @@ static weir_status prepare(const weir_group *group, weir_prepared *out,
     return weir_fail(err, WEIR_W9001, NULL, "gpu.matmul_fused: not accepted");
   weir_gemm_shape shape;
   weir_matmul_shape(&group->calls[0], &shape);
-  WEIR_TRY(weir_gpu_strided_plan(out->device, &shape, s->epilogue, &s->product,
-                                 err));
+  WEIR_TRY(weir_gpu_strided_plan(out, &shape, s->epilogue, &s->product, err));
   out->scratch_bytes = s->product.product.workspace_bytes;
-  out->algorithm = "the device's library";
+  out->algorithm =
+      WEIR_GPU_PRODUCT_WORDS(&s->product.product, "the device's library");
   out->state = s;
   return WEIR_OK;
 }

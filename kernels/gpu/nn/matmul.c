@@ -16,9 +16,9 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   weir_gpu_strided *p = weir_arena_alloc(out->arena, sizeof *p);
   if (p == NULL) return weir_fail_memory(err, sizeof *p);
   weir_matmul_shape(call, &shape);
-  WEIR_TRY(weir_gpu_strided_plan(out->device, &shape, WEIR_GEMM_NONE, p, err));
+  WEIR_TRY(weir_gpu_strided_plan(out, &shape, WEIR_GEMM_NONE, p, err));
   out->scratch_bytes = p->product.workspace_bytes;
-  out->algorithm = "the device's library";
+  out->algorithm = WEIR_GPU_PRODUCT_WORDS(&p->product, "the device's library");
   out->state = p;
   return WEIR_OK;
 }

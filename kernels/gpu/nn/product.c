@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/gpu/nn/product.h"
 
-weir_status weir_gpu_product_plan(weir_device *device,
+#include "kernels/tune/tuning.h"
+
+weir_status weir_gpu_product_plan(const weir_prepared *in,
                                   const weir_gemm_desc *desc,
                                   weir_gpu_product *out, weir_error *err) {
-  *out = (weir_gpu_product){.device = device};
+  weir_device *device = in->device;
+  weir_gemm_desc d = *desc;
+  *out = (weir_gpu_product){.device = device,
+                            .tf32 = in->tf32 && desc->type == WEIR_GEMM_F32};
+  if (out->tf32) d.type = WEIR_GEMM_F32_TF32;
   if (device == NULL) {
     out->workspace_bytes = WEIR_GEMM_WORKSPACE_BYTES;
     return WEIR_OK;
   }
   if (device->vt->gemm == NULL)
     return weir_fail(err, WEIR_W6004, NULL, "the device has no products");
-  return device->vt->gemm->plan(device, desc, &out->plan, &out->workspace_bytes,
-                                err);
+  WEIR_TRY(device->vt->gemm->plan(device, &d, &out->plan, &out->workspace_bytes,
+                                  err));
+  if (in->tuning == NULL) return WEIR_OK;
+  weir_status s = weir_tuning_apply(in->tuning, device, &d, out->plan,
+                                    &out->workspace_bytes, err);
+  if (s != WEIR_OK) weir_gpu_product_release(out);
+  return s;
 }
 
 /* Any memory from |at| on: the library knows how much it needs. */

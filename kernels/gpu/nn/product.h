@@ -12,7 +12,13 @@ typedef struct weir_gpu_product {
   weir_device *device;
   weir_gemm_plan *plan;
   size_t workspace_bytes;
+  bool tf32; /* its factors may be rounded */
 } weir_gpu_product;
+
+/* |words|, a literal, for weir_prepared.algorithm: says whether |product|, a
+ * pointer, may round its factors. */
+#define WEIR_GPU_PRODUCT_WORDS(product, words) \
+  ((product)->tf32 ? words ", tf32" : words)
 
 /* Where its matrices begin, in the GPU's memory; C is D. */
 typedef struct weir_gpu_matrices {
@@ -22,9 +28,10 @@ typedef struct weir_gpu_matrices {
   const void *bias; /* a value for each column, if the epilogue has one */
 } weir_gpu_matrices;
 
-/* Plans |desc| on |device|; without one, only the most a workspace may need is
- * told. Errors: those of a plan; W6004: the device has no products. */
-weir_status weir_gpu_product_plan(weir_device *device,
+/* Plans |desc| on the device of |in|; without one, only the most a workspace
+ * may need is told. A product of f32 becomes one of TF32 where |in| allows
+ * that. Errors: those of a plan; W6004: the device has no products. */
+weir_status weir_gpu_product_plan(const weir_prepared *in,
                                   const weir_gemm_desc *desc,
                                   weir_gpu_product *out, weir_error *err);
 weir_status weir_gpu_product_run(const weir_args *args,

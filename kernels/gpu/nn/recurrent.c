@@ -119,7 +119,8 @@ static weir_status finish(weir_gpu_recurrent *p, weir_status s,
   out->scratch_bytes =
       p->workspace_at +
       larger(p->project.product.workspace_bytes, p->step.workspace_bytes);
-  out->algorithm = "a product and a body for each step";
+  out->algorithm =
+      WEIR_GPU_PRODUCT_WORDS(&p->step, "a product and a body for each step");
   return WEIR_OK;
 }
 
@@ -132,10 +133,10 @@ weir_status weir_gpu_recurrent_prepare(const weir_call *call, bool keeps_sums,
   weir_gemm_desc desc = step_desc(p);
   p->q_at = keeps_sums ? aligned(shape.m * p->wide) : 0;
   p->workspace_at = p->q_at + aligned(p->batch * p->wide);
-  weir_status s = weir_gpu_strided_plan(out->device, &shape, WEIR_GEMM_NONE,
-                                        &p->project, err);
+  weir_status s =
+      weir_gpu_strided_plan(out, &shape, WEIR_GEMM_NONE, &p->project, err);
   if (s == WEIR_OK && !is_empty(p))
-    s = weir_gpu_product_plan(out->device, &desc, &p->step, err);
+    s = weir_gpu_product_plan(out, &desc, &p->step, err);
   return finish(p, s, out);
 }
 
@@ -148,7 +149,7 @@ weir_status weir_gpu_recurrent_back_prepare(const weir_call *call, bool adds,
   weir_gemm_desc desc = back_desc(p, adds);
   weir_status s = WEIR_OK;
   if (!is_empty(p) && p->steps > 0)
-    s = weir_gpu_product_plan(out->device, &desc, &p->step, err);
+    s = weir_gpu_product_plan(out, &desc, &p->step, err);
   return finish(p, s, out);
 }
 

@@ -97,7 +97,7 @@ bool weir_gpu_strided_accepts(const weir_gemm_shape *shape, weir_why *why) {
                  (long long)runs, kMostRuns);
 }
 
-weir_status weir_gpu_strided_plan(weir_device *device,
+weir_status weir_gpu_strided_plan(const weir_prepared *in,
                                   const weir_gemm_shape *shape,
                                   weir_gemm_epilogue epilogue,
                                   weir_gpu_strided *out, weir_error *err) {
@@ -112,7 +112,7 @@ weir_status weir_gpu_strided_plan(weir_device *device,
   if (desc.k == 0)
     out->zeros = (weir_fill_args){.n = elements, .size = (int32_t)out->size};
   else if (elements > 0)
-    return weir_gpu_product_plan(device, &desc, &out->product, err);
+    return weir_gpu_product_plan(in, &desc, &out->product, err);
   out->runs = 0;
   return WEIR_OK;
 }

@@ -28,7 +28,7 @@ bool weir_gpu_strided_accepts(const weir_gemm_shape *shape, weir_why *why);
 
 /* As weir_gpu_product_plan; the workspace is |product|'s. With k 0 there is no
  * epilogue. */
-weir_status weir_gpu_strided_plan(weir_device *device,
+weir_status weir_gpu_strided_plan(const weir_prepared *in,
                                   const weir_gemm_shape *shape,
                                   weir_gemm_epilogue epilogue,
                                   weir_gpu_strided *out, weir_error *err);

@@ -4,8 +4,9 @@
 #include "runtime/base/size.h"
 #include "runtime/base/table.h"
 #include "runtime/device/cuda/fail.h"
-#include "runtime/device/cuda/gemm_check.h"
-#include "runtime/device/cuda/gpu.h"
+#include "runtime/device/cuda/gemm_choice.h"
+#include "runtime/device/cuda/gemm_internal.h"
+#include "runtime/device/cuda/gemm_tune.h"
 
 /* cuBLAS's matrices are column-major, ours are row-major. The bytes of a
  * row-major matrix are those of its transpose, column-major, with the same
@@ -26,14 +27,7 @@
  * of k 1 with zeros for both A and B: the same epilogues, the same beta, and no
  * NaN out of 0 times what lies in memory. */
 
-typedef struct type_row {
-  cublasComputeType_t compute;
-  cudaDataType_t scale, data;
-  uint32_t reductions; /* how parts of a sum may be added: parts of 16 bits
-                          would be rounded more than once */
-} type_row;
-
-static const type_row kTypes[] = {
+static const weir_cuda_gemm_type kTypes[] = {
     [WEIR_GEMM_F32] = {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_32F,
                        CUBLASLT_REDUCTION_SCHEME_MASK},
     [WEIR_GEMM_F32_TF32] = {CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F,
@@ -55,26 +49,9 @@ static const uint32_t kEpilogues[] = {
     [WEIR_GEMM_GELU_TANH_BIAS] = CUBLASLT_EPILOGUE_GELU_BIAS};
 WEIR_TABLE_OF(kEpilogues, WEIR_GEMM_EPILOGUE_COUNT);
 
-/* alpha or beta, in the type that cuBLASLt reads. */
-typedef union scalar {
-  float f32;
-  double f64;
-} scalar;
-
-struct weir_gemm_plan {
-  weir_gemm_desc desc;               /* with k 0, of the product in its place */
-  weir_cuda_gemm_spans spans;        /* of the caller's operands */
-  cublasLtMatmulDesc_t op;           /* NULL: no element is computed */
-  cublasLtMatrixLayout_t a, b, c, d; /* of our A, B, C and D */
-  cublasLtMatmulAlgo_t algo;
-  scalar alpha, beta;
-  size_t zeros_bytes;     /* that the workspace begins with */
-  size_t workspace_bytes; /* all of it */
-};
-
-/* Results of the objects that cuBLASLt keeps settings in. */
-#define LT_TRY(gpu, f, arguments, err) \
-  WEIR_TRY(weir_cuda_lt_check((gpu), (gpu)->lt.api.f arguments, #f, (err)))
+const weir_cuda_gemm_type *weir_cuda_gemm_type_of(weir_gemm_type type) {
+  return &kTypes[type];
+}
 
 static weir_status set_op(weir_cuda_device *gpu, cublasLtMatmulDesc_t op,
                           const weir_gemm_desc *desc, const void *bias,
@@ -98,7 +75,7 @@ static weir_status set_op(weir_cuda_device *gpu, cublasLtMatmulDesc_t op,
 static weir_status make_op(weir_cuda_device *gpu, const weir_gemm_desc *desc,
                            const void *bias, cublasLtMatmulDesc_t *out_op,
                            weir_error *err) {
-  const type_row *type = &kTypes[desc->type];
+  const weir_cuda_gemm_type *type = &kTypes[desc->type];
   cublasLtMatmulDesc_t op = NULL;
   LT_TRY(gpu, cublasLtMatmulDescCreate, (&op, type->compute, type->scale), err);
   weir_status s = set_op(gpu, op, desc, bias, err);
@@ -161,35 +138,52 @@ static weir_status set_preference(weir_cuda_device *gpu,
   return WEIR_OK;
 }
 
-static weir_status choose(weir_cuda_device *gpu, weir_gemm_plan *plan,
-                          cublasLtMatmulPreference_t preference,
-                          weir_error *err) {
-  cublasLtMatmulHeuristicResult_t best = {.state = CUBLAS_STATUS_SUCCESS};
-  int count = 0;
+static weir_status ask(weir_cuda_device *gpu, const weir_gemm_plan *plan,
+                       cublasLtMatmulPreference_t preference, int most,
+                       cublasLtMatmulHeuristicResult_t *results, int *out_count,
+                       weir_error *err) {
   WEIR_TRY(set_preference(gpu, plan, preference, err));
   LT_TRY(gpu, cublasLtMatmulAlgoGetHeuristic,
          (gpu->lt.handle, plan->op, plan->b, plan->a, plan->c, plan->d,
-          preference, 1, &best, &count),
+          preference, most, results, out_count),
          err);
-  if (count == 0) best.state = CUBLAS_STATUS_NOT_SUPPORTED;
-  WEIR_TRY(weir_cuda_lt_check(gpu, best.state, "cublasLtMatmulAlgoGetHeuristic",
-                              err));
-  plan->algo = best.algo;
-  if (weir_size_add(plan->zeros_bytes, best.workspaceSize,
-                    &plan->workspace_bytes))
-    return WEIR_OK;
-  return weir_cuda_fail(gpu->host, err, "W9001",
-                        "product: no memory is as large as the workspace");
+  if (*out_count == 0) results[0].state = CUBLAS_STATUS_NOT_SUPPORTED;
+  return weir_cuda_lt_check(gpu, results[0].state,
+                            "cublasLtMatmulAlgoGetHeuristic", err);
+}
+
+weir_status weir_cuda_gemm_ask(weir_cuda_device *gpu,
+                               const weir_gemm_plan *plan, int most,
+                               cublasLtMatmulHeuristicResult_t *results,
+                               int *out_count, weir_error *err) {
+  cublasLtMatmulPreference_t preference = NULL;
+  *out_count = 0;
+  results[0].state = CUBLAS_STATUS_SUCCESS;
+  LT_TRY(gpu, cublasLtMatmulPreferenceCreate, (&preference), err);
+  weir_status s = ask(gpu, plan, preference, most, results, out_count, err);
+  (void)gpu->lt.api.cublasLtMatmulPreferenceDestroy(preference);
+  return s;
+}
+
+weir_status weir_cuda_gemm_take(weir_cuda_device *gpu, weir_gemm_plan *plan,
+                                const cublasLtMatmulHeuristicResult_t *result,
+                                weir_error *err) {
+  size_t bytes;
+  if (!weir_size_add(plan->zeros_bytes, result->workspaceSize, &bytes))
+    return weir_cuda_fail(gpu->host, err, "W9001",
+                          "product: no memory is as large as the workspace");
+  plan->algo = result->algo;
+  plan->workspace_bytes = bytes;
+  return WEIR_OK;
 }
 
 /* Asks for an algorithm, once. */
 static weir_status plan_algorithm(weir_cuda_device *gpu, weir_gemm_plan *plan,
                                   weir_error *err) {
-  cublasLtMatmulPreference_t preference = NULL;
-  LT_TRY(gpu, cublasLtMatmulPreferenceCreate, (&preference), err);
-  weir_status s = choose(gpu, plan, preference, err);
-  (void)gpu->lt.api.cublasLtMatmulPreferenceDestroy(preference);
-  return s;
+  cublasLtMatmulHeuristicResult_t best;
+  int count;
+  WEIR_TRY(weir_cuda_gemm_ask(gpu, plan, 1, &best, &count, err));
+  return weir_cuda_gemm_take(gpu, plan, &best, err);
 }
 
 /* The product in place of one with k or alpha 0: A and B are one row of zeros.
@@ -215,9 +209,10 @@ static weir_status put_zeros(weir_cuda_device *gpu, weir_gemm_plan *plan,
   return WEIR_OK;
 }
 
-static scalar scalar_of(weir_gemm_type type, double value) {
-  if (kTypes[type].scale == CUDA_R_64F) return (scalar){.f64 = value};
-  return (scalar){.f32 = (float)value};
+static weir_cuda_gemm_scalar scalar_of(weir_gemm_type type, double value) {
+  if (kTypes[type].scale == CUDA_R_64F)
+    return (weir_cuda_gemm_scalar){.f64 = value};
+  return (weir_cuda_gemm_scalar){.f32 = (float)value};
 }
 
 /* Makes what cuBLASLt is told, and lets it choose. */
@@ -307,10 +302,10 @@ static weir_status multiply(weir_cuda_device *gpu, const weir_gemm_plan *plan,
   return WEIR_OK;
 }
 
-static weir_status gemm_run(weir_device *device, const weir_gemm_plan *plan,
-                            weir_queue *queue,
-                            const weir_gemm_operands *operands,
-                            weir_error *err) {
+weir_status weir_cuda_gemm_run(weir_device *device, const weir_gemm_plan *plan,
+                               weir_queue *queue,
+                               const weir_gemm_operands *operands,
+                               weir_error *err) {
   weir_cuda_device *gpu = (weir_cuda_device *)device;
   cudaStream_t stream = (cudaStream_t)queue;
   WEIR_TRY(weir_cuda_gpu_enter(gpu, err));
@@ -326,4 +321,6 @@ static weir_status gemm_run(weir_device *device, const weir_gemm_plan *plan,
   return s;
 }
 
-const weir_gemm_vtable weir_cuda_gemm = {gemm_plan, gemm_run, gemm_release};
+const weir_gemm_vtable weir_cuda_gemm = {
+    gemm_plan,           weir_cuda_gemm_run,  gemm_release,
+    weir_cuda_gemm_name, weir_cuda_gemm_tune, weir_cuda_gemm_choose};

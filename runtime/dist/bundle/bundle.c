@@ -10,7 +10,7 @@
 #include "placement/carry/carry_placing.h"
 
 enum {
-  BUNDLE_MARK = 0x334c4442, /* BDL3 */
+  BUNDLE_MARK = 0x344c4442, /* BDL4 */
   PAIR_BYTES = 16,          /* of two texts, at least */
   ENV_BYTES = 20,
   FILE_BYTES = 28
@@ -106,6 +106,7 @@ weir_status weir_bundle_pack(const weir_allocator *alloc, const weir_bundle *b,
   weir_carry_u32(out, b->no_fold);
   weir_carry_u32(out, b->ref_kernels);
   weir_carry_u32(out, b->no_layout);
+  weir_carry_u32(out, b->tf32);
   weir_carry_u64(out, b->session_seed);
   weir_carry_u64(out, b->memory_limit);
   weir_carry_u64(out, b->number);
@@ -254,6 +255,7 @@ static weir_status take_bundle(taker *t) {
   b->bundle.no_fold = weir_reader_u32le(r) != 0;
   b->bundle.ref_kernels = weir_reader_u32le(r) != 0;
   b->bundle.no_layout = weir_reader_u32le(r) != 0;
+  b->bundle.tf32 = weir_reader_u32le(r) != 0;
   b->bundle.session_seed = weir_reader_u64le(r);
   b->bundle.memory_limit = (size_t)weir_reader_u64le(r);
   b->bundle.number = weir_reader_u64le(r);

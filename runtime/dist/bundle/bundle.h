@@ -30,7 +30,7 @@ typedef struct weir_bundle {
   const weir_sources *sources;
   bool train; /* the graph that runs is weir_graph_train of the loaded one */
   const weir_placing *placing;
-  bool no_fusion, no_fold, ref_kernels, no_layout;
+  bool no_fusion, no_fold, ref_kernels, no_layout, tf32;
   uint64_t session_seed;
   size_t memory_limit;
   /* Of the driver's sessions: two of the same graph have variables of their

@@ -34,6 +34,11 @@ struct weir_device *weir_compile_device(const weir_compiler *c) {
   return gpu != NULL ? gpu->gpu.device : NULL;
 }
 
+struct weir_tuning *weir_compile_tuning(const weir_compiler *c) {
+  const weir_exec_gpu *gpu = weir_compile_gpu(c);
+  return gpu != NULL ? gpu->tuning : NULL;
+}
+
 /* What GPU |index| may take: tasks of one process share it, and their limits
  * are one. 0: one of them has no limit. */
 static size_t limit_of(const weir_compiler *c, int32_t index) {

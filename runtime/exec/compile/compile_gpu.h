@@ -13,6 +13,7 @@ weir_device_kind weir_compile_part_kind(const weir_compiler *c, uint32_t part);
  * else NULL. */
 struct weir_exec_gpu *weir_compile_gpu(const weir_compiler *c);
 struct weir_device *weir_compile_device(const weir_compiler *c);
+struct weir_tuning *weir_compile_tuning(const weir_compiler *c);
 
 /* Finds the GPUs of this process's parts. Errors: W6004, W6001, W6003. */
 weir_status weir_compile_gpus(weir_compiler *c, weir_error *err);

@@ -154,6 +154,8 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
       (weir_prepared){.arena = c->arena,
                       .alloc = c->env->alloc,
                       .device = kind == c->kind ? weir_compile_device(c) : NULL,
+                      .tf32 = c->request->options.tf32,
+                      .tuning = weir_compile_tuning(c),
                       .sizes_only = c->sizes_only};
   emit->prepared.state = kernel->prepare == NULL ? (void *)call : NULL;
   if (kernel->prepare != NULL && weir_compile_prepares(c, emit)) {
@@ -392,6 +394,8 @@ weir_status weir_compile_group(weir_compiler *c, uint32_t id, bool *done,
                     .prepared = {.arena = c->arena,
                                  .alloc = c->env->alloc,
                                  .device = weir_compile_device(c),
+                                 .tf32 = c->request->options.tf32,
+                                 .tuning = weir_compile_tuning(c),
                                  .sizes_only = c->sizes_only},
                     .run = kernel->run,
                     .over_inputs = kernel->over_inputs,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/gpu/gpus.h"
 
+#include "kernels/tune/tuning.h"
 #include "runtime/device/cuda.h"
 #include "runtime/exec/futex.h"
 #include "runtime/exec/gpu/gpu_memory.h"
@@ -16,6 +17,7 @@ enum { kLookNs = 300000, kTries = 3 };
 struct weir_gpus {
   const weir_env *env;
   weir_gpus_options options;
+  weir_tuning *tuning;   /* NULL: there is none */
   pthread_mutex_t lock;  /* of the rest */
   pthread_cond_t opened; /* or not, after a try */
   weir_module_handle module;
@@ -171,6 +173,7 @@ static weir_status open_gpu(weir_gpus *gpus, int32_t index,
   g->last = &g->first;
   g->env = gpus->env;
   g->options = &gpus->options;
+  g->tuning = gpus->tuning;
   atomic_init(&g->said, 0);
   pthread_mutex_init(&g->copy_lock, NULL);
   pthread_mutex_init(&g->lock, NULL);
@@ -195,12 +198,21 @@ weir_status weir_gpus_create(const weir_env *env,
   if (options != NULL) gpus->options = *options;
   pthread_mutex_init(&gpus->lock, NULL);
   pthread_cond_init(&gpus->opened, NULL);
-  return WEIR_OK;
+  if (gpus->options.tune == NULL) return WEIR_OK;
+  const weir_tuning_options tuning = {gpus->options.tune, gpus->options.warn,
+                                      gpus->options.say_self};
+  weir_status s = weir_tuning_create(env, &tuning, &gpus->tuning, err);
+  gpus->options.tune = NULL; /* the caller's */
+  if (s == WEIR_OK) return s;
+  weir_gpus_release(gpus);
+  *out_gpus = NULL;
+  return s;
 }
 
 void weir_gpus_release(weir_gpus *gpus) {
   if (gpus == NULL) return;
   for (int i = 0; i < WEIR_CUDA_GPUS; i++) close_gpu(gpus->env, gpus->items[i]);
+  weir_tuning_release(gpus->tuning);
   pthread_mutex_destroy(&gpus->lock);
   pthread_cond_destroy(&gpus->opened);
   weir_free(gpus->env->alloc, gpus);

@@ -44,6 +44,7 @@ typedef struct weir_exec_gpu {
   weir_gpu_end *first, **last;
   bool stop;
   const struct weir_gpus_options *options; /* of its list */
+  struct weir_tuning *tuning;              /* of its list; may be NULL */
   atomic_uint said; /* a bit for each reason of gpu_graph.h */
   const weir_env *env;
 } weir_exec_gpu;
@@ -55,12 +56,16 @@ typedef struct weir_gpus_options {
   const char *module; /* of libweir_cuda.so */
   const char *cuda;   /* of CUDA's libraries, as in weir_cuda_options */
   bool sleepy;        /* the thread that waits sleeps at once */
+  /* A file of algorithms that were timed (kernels/tune); copied. NULL: the
+   * library chooses. */
+  const char *tune;
   /* For how long memory that other processes hold is waited for; 0: not. */
   int64_t wait_ns;
   /* Gets a line about how work is done that nobody has to know; on any thread,
    * once for each cause and GPU. May be NULL. */
   void (*say)(void *self, const char *text);
-  void *say_self;
+  void (*warn)(void *self, const weir_error *warning); /* of |tune|; or NULL */
+  void *say_self;                                      /* of both */
 } weir_gpus_options;
 
 /* |options| is lent, its paths too; may be NULL. Errors: W6001. */

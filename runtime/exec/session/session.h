@@ -44,6 +44,7 @@ typedef struct weir_session_options {
   bool no_fold;     /* inputs with defaults are computed in every run */
   bool ref_kernels; /* reference kernels only */
   bool no_layout;   /* plain layouts only */
+  bool tf32;        /* products of f32 on GPUs may round factors to TF32 */
   bool one_task;    /* one instruction at a time, on all threads */
   /* Least memory in place of a step's all or nothing: a run that assigns may
    * write a variable's new value over the old one, unless a snapshot or another

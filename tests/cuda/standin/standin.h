@@ -46,6 +46,7 @@ typedef struct standin_task {
    * NULL: the task is not for graphs. The lock is held. */
   void *(*clone)(const void *arg);
   void *arg;
+  uint64_t cost_ns; /* that the stream's clock goes on by when it is done */
 } standin_task;
 
 typedef struct standin_control {

@@ -17,6 +17,7 @@ struct CUevent_st {
   standin_point *point; /* NULL: never recorded */
   uint64_t capture;     /* that it was last recorded in; 0: in none */
   int device;
+  bool keeps_time;
 };
 
 struct CUstream_st *standin_streams;
@@ -119,6 +120,13 @@ static void task_now(standin_work *w) {
   t->run = NULL;
 }
 
+/* A record's time is that of the work before it. */
+static void tick(struct CUstream_st *s) {
+  const standin_work *w = s->works.first;
+  if (w->kind == TASK) s->now_ns += w->task.cost_ns;
+  if (w->kind == RECORD) w->point->at_ns = s->now_ns;
+}
+
 static bool is_blocked(const struct CUstream_st *s) {
   return s->works.first == NULL ||
          (s->works.first->kind == WAIT && !s->works.first->point->done);
@@ -128,6 +136,7 @@ static void step(struct CUstream_st *s) {
   if (s->works.first->kind == COPY) copy_now(s->works.first);
   if (s->works.first->kind == RUN) standin_launch_run(s->works.first->launch);
   if (s->works.first->kind == TASK) task_now(s->works.first);
+  tick(s);
   standin_works_drop_first(&s->works);
 }
 
@@ -292,11 +301,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
   cudaError_t e = standin_begin();
-  (void)flags;
   struct CUevent_st *event = e == cudaSuccess ? calloc(1, sizeof *event) : NULL;
   if (e == cudaSuccess && event == NULL) e = cudaErrorMemoryAllocation;
   if (e == cudaSuccess) {
     event->device = standin_device;
+    event->keeps_time = (flags & cudaEventDisableTiming) == 0;
     standin.counts.events++;
     *out = event;
   }
@@ -322,7 +331,7 @@ static cudaError_t record(cudaEvent_t event, cudaStream_t stream) {
   }
   standin_point *p = malloc(sizeof *p);
   if (p == NULL) return cudaErrorMemoryAllocation;
-  *p = (standin_point){stream, 2, false}; /* the event's and the work's */
+  *p = (standin_point){stream, 2, false, 0}; /* the event's and the work's */
   e = standin_put_work(stream, (standin_work){.kind = RECORD, .point = p});
   if (e != cudaSuccess) {
     free(p);
@@ -356,6 +365,22 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (e == cudaSuccess && event->point != NULL &&
       !standin_has(STANDIN_BUG_no_sync))
     run(event->point->stream, event->point);
+  return standin_end(e);
+}
+
+static bool keeps_time(cudaEvent_t event) {
+  return event != NULL && event->keeps_time && event->point != NULL;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+  cudaError_t e = standin_begin();
+  if (e == cudaSuccess && ms == NULL) e = cudaErrorInvalidValue;
+  if (e == cudaSuccess && (!keeps_time(from) || !keeps_time(to)))
+    e = cudaErrorInvalidResourceHandle;
+  if (e == cudaSuccess && (!from->point->done || !to->point->done))
+    e = cudaErrorNotReady;
+  if (e == cudaSuccess)
+    *ms = (float)((double)(to->point->at_ns - from->point->at_ns) / 1e6);
   return standin_end(e);
 }
 

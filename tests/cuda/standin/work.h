@@ -12,6 +12,7 @@ typedef struct standin_point {
   struct CUstream_st *stream;
   unsigned uses;
   bool done;
+  uint64_t at_ns; /* by the stream's clock, when it was done */
 } standin_point;
 
 typedef struct standin_work {
@@ -44,6 +45,7 @@ struct CUstream_st {
   struct CUstream_st *next;
   standin_works works;
   int device;
+  uint64_t now_ns;          /* its clock: what its tasks have cost */
   standin_capture *capture; /* NULL: works are queued */
 };
 

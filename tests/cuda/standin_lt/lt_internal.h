@@ -17,7 +17,8 @@ typedef struct lt_state {
   uint64_t fail_at;
   cublasStatus_t fail_status;
   size_t version;
-  int algorithms;
+  int algorithms; /* that the heuristic finds at most */
+  int quickest;   /* the id of an algorithm; -1: all are as slow */
   standin_lt_counts counts;
 } lt_state;
 
@@ -68,6 +69,7 @@ typedef struct lt_product {
   size_t workspace_bytes;
   double alpha, beta;
   bool splits; /* the sum, in two halves of the output's type */
+  uint64_t cost_ns;
 } lt_product;
 
 /* Bytes of an element; 0: a type that is not known here. */

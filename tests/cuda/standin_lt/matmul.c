@@ -2,19 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/cuda/standin_lt/lt_internal.h"
+#include "tests/cuda/standin_lt/algorithm.h"
 
-/* The heuristic and the product's call: what they refuse. */
-
-enum { kAlign = 256 };
-
-/* An algorithm: what it was chosen for. */
-typedef struct algorithm {
-  uint64_t print;            /* of the operation and the layouts */
-  uint64_t workspace_bytes;  /* that it needs */
-  uint32_t align[5], splits; /* of A, B, C, D and the bias */
-} algorithm;
-_Static_assert(sizeof(algorithm) <= sizeof(cublasLtMatmulAlgo_t), "");
+/* The heuristic, the check and the product's call: what they refuse. */
 
 typedef struct call {
   const lt_op *op;
@@ -29,7 +19,9 @@ static bool are_known(const call *c) {
 }
 
 /* The rows of the documentation's table that weir may use. */
-static bool types_fit(const call *c) {
+static bool are_types(cublasComputeType_t compute, cudaDataType_t scale,
+                      cudaDataType_t a, cudaDataType_t b, cudaDataType_t c,
+                      cudaDataType_t t) {
   static const struct {
     cublasComputeType_t compute;
     cudaDataType_t scale, data;
@@ -38,13 +30,17 @@ static bool types_fit(const call *c) {
                {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_32F},
                {CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F, CUDA_R_32F},
                {CUBLAS_COMPUTE_64F, CUDA_R_64F, CUDA_R_64F}};
-  cudaDataType t = c->d->type;
-  if (c->a->type != t || c->b->type != t || c->c->type != t) return false;
+  if (a != t || b != t || c != t) return false;
   for (size_t i = 0; i < sizeof kRows / sizeof kRows[0]; i++)
-    if (c->op->compute == kRows[i].compute && c->op->scale == kRows[i].scale &&
+    if (compute == kRows[i].compute && scale == kRows[i].scale &&
         t == kRows[i].data)
       return true;
   return false;
+}
+
+static bool types_fit(const call *c) {
+  return are_types(c->op->compute, c->op->scale, c->a->type, c->b->type,
+                   c->c->type, c->d->type);
 }
 
 static bool layout_is_sound(const lt_layout *l, const lt_layout *d) {
@@ -104,27 +100,56 @@ static uint64_t print_of(const call *c) {
   return h;
 }
 
-/* The largest power of two that divides an address, up to kAlign. */
-static uint32_t align_of(const void *address) {
-  uint32_t align = 1;
-  while (align < kAlign && (uintptr_t)address % (align * 2) == 0) align *= 2;
-  return align;
+static uint64_t terms(const call *c) {
+  return c->op->a == CUBLAS_OP_T ? c->a->rows : c->a->cols;
 }
 
-/* It takes the workspace it is offered, where D is not the smallest, and rounds
- * where it may. */
-static algorithm choose(const call *c, const lt_preference *p) {
-  uint64_t k = c->op->a == CUBLAS_OP_T ? c->a->rows : c->a->cols;
-  uint64_t bytes =
-      c->d->rows * c->d->cols * (uint64_t)c->d->batch * sizeof(double);
-  algorithm out = {.print = print_of(c)};
-  memcpy(out.align, p->align, sizeof p->align);
-  out.align[4] = align_of(c->op->bias);
-  if (bytes >= 96 && bytes <= p->workspace_bytes) out.workspace_bytes = bytes;
-  const uint32_t rounds =
-      CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-  out.splits = k > 1 && (p->reductions & rounds) != 0;
-  return out;
+/* That a product by |a| needs. */
+static uint64_t workspace_of(const call *c, const lt_algorithm *a) {
+  return lt_algorithm_workspace(
+      a, c->d->rows * c->d->cols * (uint64_t)c->d->batch * sizeof(double));
+}
+
+/* The power of two that divides an address, up to LT_ALIGN. */
+static uint8_t align_log(uintptr_t address) {
+  uint8_t log = 0;
+  while (1 << log < LT_ALIGN && address % ((uintptr_t)2 << log) == 0) log++;
+  return log;
+}
+
+/* Whether |p| lets algorithm |id| be proposed. */
+static bool propose(const call *c, const lt_preference *p, int id,
+                    lt_algorithm *out) {
+  lt_algorithm_of(id, c->op->compute, c->d->type, out);
+  out->print = print_of(c);
+  for (int i = 0; i < 4; i++) {
+    out->align_log[i] = align_log(p->align[i]);
+    if (p->align[i] < lt_algorithm_align(out)) return false;
+  }
+  out->align_log[4] = align_log((uintptr_t)c->op->bias);
+  return lt_algorithm_is_sound(out, terms(c)) &&
+         (p->reductions & out->reduction) == out->reduction &&
+         workspace_of(c, out) <= p->workspace_bytes;
+}
+
+/* The order of the heuristic: first one that rounds, where it may; the others
+ * follow in an order of the shape's. */
+static int next_id(const call *c, int i) {
+  if (i < 2) return 1 - i;
+  return 2 + (int)((print_of(c) + (uint64_t)i) % (LT_ALGORITHMS - 2));
+}
+
+static int propose_all(const call *c, const lt_preference *p, int most,
+                       cublasLtMatmulHeuristicResult_t *results) {
+  int count = 0;
+  for (int i = 0; i < LT_ALGORITHMS && count < most; i++) {
+    lt_algorithm a;
+    if (!propose(c, p, next_id(c, i), &a)) continue;
+    memcpy(&results[count].algo, &a, sizeof a);
+    results[count].workspaceSize = workspace_of(c, &a);
+    results[count++].state = CUBLAS_STATUS_SUCCESS;
+  }
+  return count;
 }
 
 /* A handle belongs to the GPU that was current at its making. */
@@ -149,32 +174,89 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
        wanted < 1 || results == NULL || out_count == NULL))
     s = CUBLAS_STATUS_INVALID_VALUE;
   if (s == CUBLAS_STATUS_SUCCESS) s = check(&all);
-  if (s == CUBLAS_STATUS_SUCCESS) {
-    algorithm best = choose(&all, p);
-    memcpy(&results[0].algo, &best, sizeof best);
-    results[0].workspaceSize = best.workspace_bytes;
-    results[0].state = CUBLAS_STATUS_SUCCESS;
-    *out_count = lt.algorithms;
+  if (s == CUBLAS_STATUS_SUCCESS)
+    *out_count = propose_all(
+        &all, p, wanted < lt.algorithms ? wanted : lt.algorithms, results);
+  return lt_end(s);
+}
+
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle,
+                                      cublasComputeType_t compute,
+                                      cudaDataType_t scale, cudaDataType_t a,
+                                      cudaDataType_t b, cudaDataType_t c,
+                                      cudaDataType_t d, int id,
+                                      cublasLtMatmulAlgo_t *algo) {
+  cublasStatus_t s = lt_begin();
+  lt_algorithm made;
+  if (s == CUBLAS_STATUS_SUCCESS && (!is_handle(handle) || algo == NULL ||
+                                     !lt_algorithm_of(id, compute, d, &made)))
+    s = CUBLAS_STATUS_INVALID_VALUE;
+  if (s == CUBLAS_STATUS_SUCCESS && !are_types(compute, scale, a, b, c, d))
+    s = CUBLAS_STATUS_NOT_SUPPORTED;
+  if (s == CUBLAS_STATUS_SUCCESS) { /* the settings are left to the caller */
+    made.tile = made.stages = made.reduction = 0;
+    made.split_k = 1;
+    made.inner_shape = made.cluster_shape = 0;
+    for (int i = 0; i < 5; i++)
+      made.align_log[i] = align_log(lt_algorithm_align(&made));
+    memset(algo, 0, sizeof *algo);
+    memcpy(algo, &made, sizeof made);
   }
   return lt_end(s);
 }
 
-static bool is_aligned(const void *address, uint32_t align) {
-  return address != NULL && (uintptr_t)address % align == 0;
+/* Whether |a| can do the product. */
+static cublasStatus_t fits(const call *c, const lt_algorithm *a) {
+  if (a->kind != LT_ALGORITHM || a->compute != (uint16_t)c->op->compute ||
+      a->type != (uint16_t)c->d->type ||
+      (a->print != 0 && a->print != print_of(c)))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  return lt_algorithm_is_sound(a, terms(c)) ? CUBLAS_STATUS_SUCCESS
+                                            : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t op, cublasLtMatrixLayout_t a,
+    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+    cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
+    cublasLtMatmulHeuristicResult_t *result) {
+  cublasStatus_t s = lt_begin();
+  const call all = {(const lt_op *)op, (const lt_layout *)a,
+                    (const lt_layout *)b, (const lt_layout *)c,
+                    (const lt_layout *)d};
+  lt_algorithm asked;
+  if (s == CUBLAS_STATUS_SUCCESS &&
+      (!is_handle(handle) || algo == NULL || result == NULL))
+    s = CUBLAS_STATUS_INVALID_VALUE;
+  if (s == CUBLAS_STATUS_SUCCESS) s = check(&all);
+  if (s == CUBLAS_STATUS_SUCCESS) {
+    memcpy(&asked, algo, sizeof asked);
+    s = fits(&all, &asked);
+  }
+  if (s == CUBLAS_STATUS_SUCCESS) {
+    result->workspaceSize = workspace_of(&all, &asked);
+    result->state = s;
+  }
+  return lt_end(s);
+}
+
+static bool is_aligned(const void *address, uint8_t log) {
+  return address != NULL && (uintptr_t)address % ((uintptr_t)1 << log) == 0;
 }
 
 /* The addresses, under what the algorithm was chosen for. */
-static bool addresses_fit(const lt_product *p, const algorithm *best) {
+static bool addresses_fit(const lt_product *p, const lt_algorithm *best,
+                          uint64_t workspace_bytes) {
   bool biased = (p->op.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
   bool same = p->c.ld == p->d.ld && p->c.stride == p->d.stride;
-  return is_aligned(p->a_data, best->align[0]) &&
-         is_aligned(p->b_data, best->align[1]) &&
-         is_aligned(p->c_data, best->align[2]) &&
-         is_aligned(p->d_data, best->align[3]) &&
-         (!biased || is_aligned(p->op.bias, best->align[4])) &&
+  const uint8_t *log = best->align_log;
+  return is_aligned(p->a_data, log[0]) && is_aligned(p->b_data, log[1]) &&
+         is_aligned(p->c_data, log[2]) && is_aligned(p->d_data, log[3]) &&
+         (!biased || is_aligned(p->op.bias, log[4])) &&
          (p->c_data != p->d_data || same) &&
-         p->workspace_bytes >= best->workspace_bytes &&
-         (p->workspace_bytes == 0 || is_aligned(p->workspace, kAlign));
+         p->workspace_bytes >= workspace_bytes &&
+         (p->workspace_bytes == 0 ||
+          is_aligned(p->workspace, align_log(LT_ALIGN)));
 }
 
 /* Bytes of all matrices of a layout. */
@@ -198,6 +280,7 @@ static cublasStatus_t put(const lt_product *p, int device, void *stream) {
                 {p->workspace, p->workspace_bytes}},
       .run = lt_product_run,
       .clone = lt_product_clone,
+      .cost_ns = p->cost_ns,
       .arg = copy};
   if (standin_functions.put(stream, &task) == 0) {
     lt.counts.products++;
@@ -205,6 +288,13 @@ static cublasStatus_t put(const lt_product *p, int device, void *stream) {
   }
   free(copy);
   return CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+/* Whether the halves of a sum are rounded before they are added. */
+static bool rounds(const lt_algorithm *a) {
+  const uint32_t kRounds =
+      CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  return a->split_k > 1 && (a->reduction & kRounds) != 0;
 }
 
 /* A plan that keeps the address of its first run. */
@@ -231,13 +321,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t op,
   const call all = {(const lt_op *)op, (const lt_layout *)a,
                     (const lt_layout *)b, (const lt_layout *)c,
                     (const lt_layout *)d};
-  algorithm best;
+  lt_algorithm best;
   if (s == CUBLAS_STATUS_SUCCESS &&
       (!is_handle(handle) || alpha == NULL || beta == NULL || algo == NULL))
     s = CUBLAS_STATUS_INVALID_VALUE;
   if (s == CUBLAS_STATUS_SUCCESS) s = check(&all);
   if (s != CUBLAS_STATUS_SUCCESS) return lt_end(s);
   memcpy(&best, algo, sizeof best);
+  s = fits(&all, &best);
+  if (s != CUBLAS_STATUS_SUCCESS) return lt_end(s);
   lt_product p = {*all.op,
                   *all.a,
                   *all.b,
@@ -251,9 +343,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t op,
                   workspace_bytes,
                   scalar(all.op, alpha),
                   scalar(all.op, beta),
-                  best.splits != 0};
+                  rounds(&best),
+                  lt_algorithm_cost(&best)};
   if (standin_has(STANDIN_BUG_stale_bias)) p.op.bias = stale_bias(p.op.bias);
-  if (best.print != print_of(&all) || !addresses_fit(&p, &best))
+  if (!addresses_fit(&p, &best, workspace_of(&all, &best)))
     return lt_end(CUBLAS_STATUS_INVALID_VALUE);
   return lt_end(put(&p, ((const lt_handle *)handle)->device, stream));
 }

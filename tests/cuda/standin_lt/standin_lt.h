@@ -12,8 +12,10 @@
  * refuses what cuBLASLt's documentation calls invalid, also where the real one
  * might get by, and knows no setting that the module does not use. Where
  * cuBLASLt may be inexact, it is: TF32 rounds factors, and a reduction in the
- * output's type, where it is allowed, rounds the halves of a sum. Tests steer
- * it through the one symbol `standin_lt_functions`. */
+ * output's type, where it is allowed, rounds the halves of a sum. It has a few
+ * algorithms, which differ in that and in the time they take by the clock of a
+ * stream. Tests steer it through the one symbol `standin_lt_functions`; those
+ * of commands by STANDIN_QUICKEST=id, which is set_quickest. */
 
 typedef struct standin_lt_counts {
   uint64_t calls;    /* of all functions that can fail */
@@ -31,6 +33,8 @@ typedef struct standin_lt_control {
   void (*fail_at)(uint64_t k, int status);
   void (*set_version)(size_t version); /* 130100: 13.1 */
   void (*set_algorithms)(int count);   /* 0: the heuristic finds none */
+  void (*set_quickest)(int id); /* the algorithm that takes half the time of
+                                   any other, by a stream's clock; -1: none */
   standin_lt_counts (*counts)(void);
 } standin_lt_control;
 

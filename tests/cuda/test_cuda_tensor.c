@@ -236,6 +236,44 @@ static void each_place_has_its_copy(void **state) {
   }
 }
 
+/* With feeds and fetches on the GPU too. */
+static void a_steady_step_is_one_call(void **state) {
+  static const struct {
+    int place;
+    size_t offset;
+    uint64_t calls; /* in each step */
+  } kSteady[] = {{0, 0, 6}, {0, 4, 6}, {4, 0, 9}};
+  (void)state;
+  cuda_world_needs_standin("calls that are counted, two GPUs");
+  for (int i = 0; i < 3; i++) {
+    scene s;
+    foreign x;
+    open_place(&s, kSteady[i].place, 0);
+    assert_ok(foreign_make(&x, &s, kSteady[i].offset), &s.err);
+    const weir_exec_feed feed = {input(&s), x.tensor};
+    weir_exec_fetch fetch = {.value = s.graph->outputs[0].value, .stays = true};
+    const weir_exec_request request = {
+        .feeds = &feed, .feed_count = 1, .fetches = &fetch, .fetch_count = 1};
+    weir_binding *b = NULL;
+    assert_ok(weir_exec_bind(s.session, &request, &b, &s.err), &s.err);
+    for (int run = 0; run < 8; run++) {
+      const standin_counts before = standin->counts();
+      assert_ok(weir_binding_run(b, NULL, &s.err), &s.err);
+      const standin_counts after = standin->counts();
+      if (run < 4) continue;
+      assert_int_equal(after.graph_launches - before.graph_launches, 1);
+      /* the GPU made this thread's, the graph, the mark; and the wait; between
+       * two GPUs the copy and both, this thread's */
+      assert_int_equal(after.calls - before.calls, kSteady[i].calls);
+    }
+    check_there(&s, fetch.tensor, 0, 0);
+    weir_tensor_unref(fetch.tensor);
+    weir_binding_release(b);
+    foreign_drop(&x);
+    scene_close(&s);
+  }
+}
+
 /* ---- Fetches that stay */
 
 static void fetches_stay_and_are_fed_again(void **state) {
@@ -466,6 +504,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(fed_tensors_are_read_where_nodes_are),
       cmocka_unit_test(each_place_has_its_copy),
+      cmocka_unit_test(a_steady_step_is_one_call),
       cmocka_unit_test(fetches_stay_and_are_fed_again),
       cmocka_unit_test(tensors_outlive_the_list),
       cmocka_unit_test(given_tensors_are_filled_or_refused),

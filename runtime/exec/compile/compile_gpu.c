@@ -152,7 +152,8 @@ static weir_status fed_from_host(weir_compiler *c, weir_value_id id,
 }
 
 /* A feed in the memory of a GPU. In a part of that GPU it is what it is, or a
- * copy, where its address is one that kernels do not count on. */
+ * copy, where its address is one that kernels do not count on. From another GPU
+ * it comes before all else, since no graph may have a copy between two. */
 static weir_status fed_from_gpu(weir_compiler *c, weir_value_id id,
                                 const weir_fed_at *at, weir_error *err) {
   weir_program_builder *b = c->builder;
@@ -164,7 +165,7 @@ static weir_status fed_from_gpu(weir_compiler *c, weir_value_id id,
   const weir_instr_spec as = feed_spec(c, id);
   size_t bytes = b->values.items[fed].bytes;
   WEIR_TRY(weir_gpus_open(c->env->gpus, at->gpu, &src, err));
-  WEIR_TRY(add_like(b, fed, false, false, &made, err));
+  WEIR_TRY(add_like(b, fed, false, own != NULL && !here, &made, err));
   set_fed(c, id, made);
   if (here)
     return add_copy(b, WEIR_INSTR_FEED, WEIR_GPU_WITHIN, fed, made, &as, err);

@@ -143,6 +143,7 @@ weir_status weir_instr_gpu_peer(weir_program_builder *builder,
                                 weir_instr_kind kind, struct weir_exec_gpu *src,
                                 size_t bytes, weir_instr_spec *spec) {
   spec->kernel = "copy.gpu_to_gpu";
+  spec->when = WEIR_BEFORE;
   spec->cost_ns = copy_ns(bytes);
   return fill(builder, kind, (copy_state){bytes, src}, run_peer, spec);
 }

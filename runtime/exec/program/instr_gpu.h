@@ -18,7 +18,8 @@ weir_status weir_instr_gpu_copy(weir_program_builder *builder,
                                 weir_instr_kind kind, weir_gpu_way way,
                                 size_t bytes, weir_instr_spec *spec);
 
-/* The same from an address of |src|, another GPU than the part's. */
+/* The same from an address of |src|, another GPU than the part's. It is put
+ * into the queue before the task's other work, so out[0] is |all_run|. */
 weir_status weir_instr_gpu_peer(weir_program_builder *builder,
                                 weir_instr_kind kind, struct weir_exec_gpu *src,
                                 size_t bytes, weir_instr_spec *spec);

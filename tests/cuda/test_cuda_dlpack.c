@@ -26,6 +26,17 @@ static const char kText[] =
     "  - {match: h, device: 'cpu:0'}\n"
     "  - {match: '*', device: 'gpu:0'}\n";
 
+static const char kTrained[] =
+    "weir: 1\n"
+    "inputs: {n: 'f32[2]'}\n"
+    "nodes:\n"
+    "  p: var([], init=ones())\n"
+    "  loss: mean(square(mul(n, p)))\n"
+    "outputs: [loss]\n"
+    "data:\n"
+    "  train: {source: memory, values: {n: [0, 1]}, batch: 2}\n"
+    "train: {minimize: loss, optimizer: sgd(lr=0.1), steps: 1}\n";
+
 static const DLDataType kF32 = {kDLFloat, 32, 1};
 
 /* ---- CUDA's library, as somebody else uses it */
@@ -252,34 +263,6 @@ static void test_in_refuses(void **state) {
   check_clean();
 }
 
-/* What the host may read is the host's, whatever CUDA calls it. */
-static void test_in_from_memory_of_the_host(void **state) {
-  static const DLDeviceType kTypes[] = {kDLCUDAHost, kDLCUDAManaged};
-  (void)state;
-  program p;
-  begin(&p);
-  for (int i = 0; i < 2; i++) {
-    float values[kCount] = {7, 8, 9, 10, 11, 12};
-    producer from = {.shape = {kRows, kCols}};
-    weir_tensor *t = NULL;
-    from.managed =
-        (DLManagedTensorVersioned){.version = {DLPACK_MAJOR_VERSION, 0},
-                                   .manager_ctx = &from,
-                                   .deleter = producer_delete,
-                                   .dl_tensor = {.data = values,
-                                                 .device = {kTypes[i], 0},
-                                                 .ndim = 2,
-                                                 .dtype = kF32,
-                                                 .shape = from.shape}};
-    assert_ok(import(&p, &from, &t), &p.err);
-    assert_int_equal(info_of(t).memory, WEIR_MEMORY_HOST);
-    assert_ptr_equal(weir_tensor_data(t), values);
-    weir_tensor_release(t);
-    assert_int_equal(from.deleted, 1);
-  }
-  program_end(&p);
-}
-
 /* ---- Calls of the host alone */
 
 static bool never_write(void *self, const char *data, size_t size) {
@@ -297,6 +280,19 @@ static void says_gpu(program *p, weir_status s) {
       strstr(p->err.hint, "weir_tensor_to_host") == NULL)
     fail_msg("%s (%s)", p->err.message, p->err.hint);
   p->err = (weir_error)WEIR_ERROR_INIT;
+}
+
+static void trainers_refuse(program *p, const weir_tensor *t) {
+  weir_graph *graph = NULL;
+  weir_trainer *trainer = NULL;
+  assert_ok(weir_graph_load_buffer(p->runtime, kTrained, sizeof kTrained - 1,
+                                   "t", NULL, &graph, &p->err),
+            &p->err);
+  assert_ok(weir_trainer_create(p->runtime, graph, NULL, &trainer, &p->err),
+            &p->err);
+  says_gpu(p, weir_trainer_variable_set(trainer, "p", t, &p->err));
+  weir_trainer_release(trainer);
+  weir_graph_release(graph);
 }
 
 static void test_host_calls_refuse(void **state) {
@@ -320,6 +316,7 @@ static void test_host_calls_refuse(void **state) {
   fetch.tensor = t;
   const weir_run_request request = WEIR_RUN_REQUEST(&feed, 1, &fetch, 1);
   says_gpu(&p, weir_session_run(p.session, &request, NULL, &p.err));
+  trainers_refuse(&p, t);
   weir_tensor_release(t);
   producer_drop(&from, 1);
   program_end(&p);
@@ -476,7 +473,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_in),
       cmocka_unit_test(test_in_refuses),
-      cmocka_unit_test(test_in_from_memory_of_the_host),
       cmocka_unit_test(test_host_calls_refuse),
       cmocka_unit_test(test_out_outlives_the_runtime),
       cmocka_unit_test(test_out_and_back),

@@ -95,6 +95,34 @@ static void fed_tensors_are_read_where_nodes_are(void **state) {
   }
 }
 
+/* Of one session: programs are told apart by where their feeds are. */
+static void feeds_move_from_run_to_run(void **state) {
+  (void)state;
+  for (int place = 0; place < places(); place++) {
+    scene s;
+    foreign x, odd;
+    weir_tensor *host = NULL;
+    open_place(&s, place, place);
+    assert_ok(foreign_make(&x, &s, 0), &s.err);
+    assert_ok(foreign_make(&odd, &s, 4), &s.err);
+    assert_ok(weir_gpu_tensor_to_host(s.world.env.gpus, s.world.env.alloc,
+                                      x.tensor, &host, &s.err),
+              &s.err);
+    weir_tensor *const feeds[] = {x.tensor, odd.tensor, host};
+    for (int i = 0; i < 12; i++) {
+      weir_exec_fetch fetches[kOutputs] = {0};
+      assert_ok(fed_run(&s, feeds[i * 7 / 4 % 3], i % 4 == 3, fetches), &s.err);
+      for (uint32_t k = 0; k < s.graph->output_count; k++)
+        check_there(&s, fetches[k].tensor, k, 0);
+      scene_drop(&s, fetches);
+    }
+    weir_tensor_unref(host);
+    foreign_drop(&odd);
+    foreign_drop(&x);
+    scene_close(&s);
+  }
+}
+
 /* ---- The copies that a program has */
 
 typedef struct description {
@@ -122,30 +150,39 @@ static void find_feed(const weir_binding *b, char kernel[64]) {
     fail_msg("%s", d.text);
 }
 
+/* Binds and runs |x|, at |offset|. */
+static void check_kernel(scene *s, foreign *x, size_t offset,
+                         const char *wanted_kernel) {
+  char kernel[64];
+  const weir_exec_feed feed = {fed_input(s), x->tensor};
+  weir_exec_fetch fetch = {.value = s->graph->outputs[0].value};
+  const weir_exec_request request = {
+      .feeds = &feed, .feed_count = 1, .fetches = &fetch, .fetch_count = 1};
+  weir_binding *b = NULL;
+  assert_ok(weir_exec_bind(s->session, &request, &b, &s->err), &s->err);
+  find_feed(b, kernel);
+  assert_string_equal(kernel, wanted_kernel);
+  for (int round = 0; round < 5; round++) {
+    assert_ok(foreign_write(x, round, offset, &s->err), &s->err);
+    assert_ok(weir_binding_run(b, NULL, &s->err), &s->err);
+    check(fetch.tensor, 0, round);
+  }
+  weir_tensor_unref(fetch.tensor);
+  weir_binding_release(b);
+}
+
 static void each_place_has_its_copy(void **state) {
   (void)state;
-  for (int i = 0; i < 2 * places(); i++) {
+  for (int place = 0; place < places(); place++) {
     scene s;
-    foreign x;
-    char kernel[64];
-    open_place(&s, i / 2, 0);
-    assert_ok(foreign_make(&x, &s, i % 2 == 0 ? 0 : 4), &s.err);
-    const weir_exec_feed feed = {fed_input(&s), x.tensor};
-    weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
-    const weir_exec_request request = {
-        .feeds = &feed, .feed_count = 1, .fetches = &fetch, .fetch_count = 1};
-    weir_binding *b = NULL;
-    assert_ok(weir_exec_bind(s.session, &request, &b, &s.err), &s.err);
-    find_feed(b, kernel);
-    assert_string_equal(kernel, kPlaces[i / 2].kernels[i % 2]);
-    for (int round = 0; round < 5; round++) {
-      assert_ok(foreign_write(&x, round, i % 2 == 0 ? 0 : 4, &s.err), &s.err);
-      assert_ok(weir_binding_run(b, NULL, &s.err), &s.err);
-      check(fetch.tensor, 0, round);
-    }
-    weir_tensor_unref(fetch.tensor);
-    weir_binding_release(b);
+    foreign x, odd;
+    open_place(&s, place, 0);
+    assert_ok(foreign_make(&x, &s, 0), &s.err);
+    assert_ok(foreign_make(&odd, &s, 4), &s.err);
+    check_kernel(&s, &x, 0, kPlaces[place].kernels[0]);
+    check_kernel(&s, &odd, 4, kPlaces[place].kernels[1]);
     foreign_drop(&x);
+    foreign_drop(&odd);
     scene_close(&s);
   }
 }
@@ -349,6 +386,7 @@ static void empty_tensors_need_no_memory(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(fed_tensors_are_read_where_nodes_are),
+      cmocka_unit_test(feeds_move_from_run_to_run),
       cmocka_unit_test(each_place_has_its_copy),
       cmocka_unit_test(a_steady_step_is_one_call),
       cmocka_unit_test(fetches_stay_and_are_fed_again),

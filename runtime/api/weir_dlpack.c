@@ -3,13 +3,18 @@
  *
  * A foreign struct is checked field by field before anything of it is used.
  * Row-major, aligned data is wrapped and its deleter runs with the last
- * reference; other data is copied and the deleter runs at once. After a failure
- * the caller still owns the struct, so the deleter is never called then. */
+ * reference; other data is copied and the deleter runs at once. On a GPU data
+ * is wrapped or refused: nothing here can walk over it. After a failure the
+ * caller still owns the struct, so the deleter is never called then.
+ *
+ * Pinned memory is the host's. So is managed memory: the GPUs that weir runs on
+ * let the host read its pages while kernels run. */
 #include <string.h>
 
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/size.h"
 #include "runtime/dlpack.h"
+#include "runtime/exec/gpu/gpu_tensor.h"
 
 typedef struct dtype_row {
   weir_dtype dtype;
@@ -39,6 +44,16 @@ static DLDataType dtype_to(weir_dtype dtype) {
 
 /* ---- In */
 
+static bool is_host(const DLTensor *t) {
+  return t->device.device_type == kDLCPU ||
+         t->device.device_type == kDLCUDAHost ||
+         t->device.device_type == kDLCUDAManaged;
+}
+
+static bool is_gpu(const DLTensor *t) {
+  return t->device.device_type == kDLCUDA;
+}
+
 static weir_status check_header(const DLManagedTensorVersioned *m,
                                 weir_error *err) {
   const DLTensor *t = &m->dl_tensor;
@@ -46,9 +61,10 @@ static weir_status check_header(const DLManagedTensorVersioned *m,
     return weir_fail(err, WEIR_W0004, NULL,
                      "DLPack version %u.%u, expected major version %d",
                      m->version.major, m->version.minor, DLPACK_MAJOR_VERSION);
-  if (t->device.device_type != kDLCPU)
+  if (!is_host(t) && !is_gpu(t))
     return weir_fail(err, WEIR_W0004, NULL,
-                     "DLPack device type %d, expected 1 (CPU)",
+                     "DLPack device type %d, expected 1 (CPU), 2 (CUDA), 3 "
+                     "(CUDA's pinned memory) or 13 (CUDA's managed memory)",
                      (int)t->device.device_type);
   if (dtype_from(t->dtype) == WEIR_DTYPE_NONE)
     return weir_fail(err, WEIR_W2005, NULL,
@@ -98,6 +114,47 @@ static void release_managed(void *self, void *data) {
   if (m->deleter != NULL) m->deleter(m);
 }
 
+/* Wraps |data|. */
+static weir_status wrap(weir_runtime *runtime, DLManagedTensorVersioned *m,
+                        const weir_shape *shape, void *data,
+                        weir_tensor **out_tensor, weir_error *err) {
+  const weir_tensor_memory memory = {dtype_from(m->dl_tensor.dtype), shape,
+                                     data, release_managed, m};
+  WEIR_TRY(weir_tensor_wrap(runtime->env.alloc, &memory, out_tensor, err));
+  (*out_tensor)->read_only = (m->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
+  return WEIR_OK;
+}
+
+/* The GPU that has the data must be one of |runtime|. */
+static weir_status take_gpu(weir_runtime *runtime, DLManagedTensorVersioned *m,
+                            const weir_shape *shape, weir_tensor **out_tensor,
+                            weir_error *err) {
+  const DLTensor *t = &m->dl_tensor;
+  size_t elem_bytes = weir_dtype_size(dtype_from(t->dtype));
+  bool some = weir_shape_elements(shape) != 0;
+  char *data = t->data != NULL ? (char *)t->data + t->byte_offset : NULL;
+  uint32_t count = 0;
+  int gpu = (int)t->device.device_id;
+  if (data == NULL && some) return weir_fail_null(err, "DLPack data");
+  if (some && !is_dense(t))
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "DLPack tensor on GPU %d is not row-major without gaps; "
+                     "make it contiguous first",
+                     gpu);
+  if (some && (uintptr_t)data % elem_bytes != 0)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "DLPack tensor on GPU %d is not aligned to %zu bytes, the "
+                     "size of its elements",
+                     gpu, elem_bytes);
+  WEIR_TRY(weir_gpus_count(runtime->env.gpus, &count, err));
+  if (gpu < 0 || (uint32_t)gpu >= count)
+    return weir_fail(err, WEIR_W6004, NULL,
+                     "DLPack tensor is on GPU %d, CUDA sees %u", gpu, count);
+  WEIR_TRY(wrap(runtime, m, shape, some ? data : NULL, out_tensor, err));
+  weir_gpu_tensor_mark(*out_tensor, gpu);
+  return WEIR_OK;
+}
+
 static weir_status take(weir_runtime *runtime, DLManagedTensorVersioned *m,
                         const weir_shape *shape, weir_tensor **out_tensor,
                         weir_error *err) {
@@ -108,12 +165,8 @@ static weir_status take(weir_runtime *runtime, DLManagedTensorVersioned *m,
   int64_t elements = weir_shape_elements(shape);
   char *data = t->data != NULL ? (char *)t->data + t->byte_offset : NULL;
   if (data == NULL && elements != 0) return weir_fail_null(err, "DLPack data");
-  if (elements != 0 && is_dense(t) && (uintptr_t)data % elem_bytes == 0) {
-    weir_tensor_memory memory = {dtype, shape, data, release_managed, m};
-    WEIR_TRY(weir_tensor_wrap(alloc, &memory, out_tensor, err));
-    (*out_tensor)->read_only = (m->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
-    return WEIR_OK;
-  }
+  if (elements != 0 && is_dense(t) && (uintptr_t)data % elem_bytes == 0)
+    return wrap(runtime, m, shape, data, out_tensor, err);
   WEIR_TRY(weir_tensor_create_shaped(alloc, dtype, shape, out_tensor, err));
   if (elements != 0 && is_dense(t))
     memcpy((*out_tensor)->data, data, (size_t)elements * elem_bytes);
@@ -134,7 +187,8 @@ weir_status weir_tensor_from_dlpack(weir_runtime *runtime,
   const DLTensor *t = &managed->dl_tensor;
   weir_shape shape = weir_shape_of(t->ndim, t->shape);
   WEIR_TRY(weir_shape_check(&shape, dtype_from(t->dtype), err));
-  return take(runtime, managed, &shape, out_tensor, err);
+  return is_gpu(t) ? take_gpu(runtime, managed, &shape, out_tensor, err)
+                   : take(runtime, managed, &shape, out_tensor, err);
 }
 
 /* ---- Out */
@@ -156,6 +210,8 @@ static void release_exported(DLManagedTensorVersioned *self) {
 
 static void fill_exported(exported *e, weir_tensor *tensor) {
   int64_t step = 1;
+  /* Without elements |data| is a byte of the host. */
+  bool no_data = tensor->on_gpu && tensor->bytes == 0;
   for (int i = tensor->shape.rank - 1; i >= 0; i--) {
     e->shape[i] = tensor->shape.dims[i].value;
     e->strides[i] = step;
@@ -166,8 +222,8 @@ static void fill_exported(exported *e, weir_tensor *tensor) {
       .manager_ctx = e,
       .deleter = release_exported,
       .flags = tensor->read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
-      .dl_tensor = {.data = tensor->data,
-                    .device = {kDLCPU, 0},
+      .dl_tensor = {.data = no_data ? NULL : tensor->data,
+                    .device = {tensor->on_gpu ? kDLCUDA : kDLCPU, tensor->gpu},
                     .ndim = tensor->shape.rank,
                     .dtype = dtype_to(tensor->dtype),
                     .shape = e->shape,

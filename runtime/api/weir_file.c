@@ -52,6 +52,8 @@ static weir_status read_list(const weir_allocator *alloc, file_list *list,
   for (size_t i = 0; i < count; i++) {
     if (list->given.names[i] == NULL || list->given.tensors[i] == NULL)
       return weir_fail_null(err, "a name or tensor");
+    WEIR_TRY(
+        weir_check_on_host(list->given.tensors[i], list->given.names[i], err));
     list->names[i] = weir_sv_from(list->given.names[i]);
   }
   return WEIR_OK;

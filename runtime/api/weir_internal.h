@@ -74,6 +74,11 @@ static inline weir_text weir_text_of(weir_sv text) {
   return (weir_text){text.data, text.size};
 }
 
+/* weir_tensor.c: W0004 where |tensor| is on a GPU, for calls that read or write
+ * elements of |what| on the host. |tensor| may be NULL. */
+weir_status weir_check_on_host(const weir_tensor *tensor, const char *what,
+                               weir_error *err);
+
 /* weir_log.c: a line to the host's log, if it wants one. */
 void weir_log(const weir_runtime *runtime, weir_log_level level,
               const char *fmt, ...) WEIR_PRINTF(3, 4);

@@ -5,6 +5,7 @@
  * nothing. Up to WEIR_RUN_FEW feeds and fetches live on the stack. A run enters
  * the session's ring, so that weir_session_cancel finds it; a bound one stays
  * there until its release. */
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/api/weir_internal.h"
@@ -49,6 +50,14 @@ static weir_status find_feeds(run_io *io, const weir_graph *graph,
   return WEIR_OK;
 }
 
+/* The tensor of a fetch that comes on the host. */
+static weir_status check_filled(const weir_fetch *fetch, weir_error *err) {
+  char what[160];
+  snprintf(what, sizeof what,
+           "the tensor to fill with %.100s, without on_device,", fetch->name);
+  return weir_check_on_host(fetch->tensor, what, err);
+}
+
 static weir_status find_fetches(run_io *io, const weir_graph *graph,
                                 const weir_fetch *fetches, weir_error *err) {
   for (size_t i = 0; i < io->fetch_count; i++) {
@@ -59,8 +68,10 @@ static weir_status find_fetches(run_io *io, const weir_graph *graph,
     if (fetch.tensor != NULL && fetch.tensor->read_only)
       return weir_fail(err, WEIR_W0004, NULL,
                        "the tensor to fill with %s is read-only", fetch.name);
+    if (!fetch.on_device) WEIR_TRY(check_filled(&fetch, err));
     out->tensor = fetch.tensor;
     out->error = fetch.error;
+    out->stays = fetch.on_device;
   }
   return WEIR_OK;
 }

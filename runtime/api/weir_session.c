@@ -139,6 +139,7 @@ weir_status weir_session_variable_set(weir_session *session, const char *name,
                                       weir_error *err) {
   if (session == NULL) return weir_fail_null(err, "session");
   if (tensor == NULL) return weir_fail_null(err, "tensor");
+  WEIR_TRY(weir_check_on_host(tensor, name, err));
   weir_node_id node;
   WEIR_TRY(weir_find_node(session->graph, name, &node, err));
   return weir_exec_variable_set(session->exec, node, tensor, err);

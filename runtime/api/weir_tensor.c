@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/api/weir_internal.h"
+#include "runtime/exec/gpu/gpu_tensor.h"
 
 static weir_status check_handles(const weir_runtime *runtime,
                                  weir_tensor **out_tensor, weir_error *err) {
@@ -125,6 +126,8 @@ weir_status weir_tensor_desc(const weir_tensor *tensor,
       .read_only = tensor->read_only,
       .elements = weir_shape_elements(&tensor->shape),
       .bytes = tensor->bytes,
+      .memory = tensor->on_gpu ? WEIR_MEMORY_GPU : WEIR_MEMORY_HOST,
+      .gpu = tensor->gpu,
   };
   for (int32_t i = 0; i < tensor->shape.rank; i++)
     info.dims[i] = tensor->shape.dims[i].value;
@@ -132,9 +135,36 @@ weir_status weir_tensor_desc(const weir_tensor *tensor,
 }
 
 const void *weir_tensor_data(const weir_tensor *tensor) {
-  return tensor != NULL ? tensor->data : NULL;
+  return tensor == NULL || tensor->on_gpu ? NULL : tensor->data;
 }
 
 void *weir_tensor_mutable_data(weir_tensor *tensor) {
-  return tensor == NULL || tensor->read_only ? NULL : tensor->data;
+  return tensor == NULL || tensor->read_only || tensor->on_gpu ? NULL
+                                                               : tensor->data;
+}
+
+/* ---- On GPUs */
+
+weir_status weir_check_on_host(const weir_tensor *tensor, const char *what,
+                               weir_error *err) {
+  if (tensor == NULL || !tensor->on_gpu) return WEIR_OK;
+  weir_status s = weir_fail(err, WEIR_W0004, NULL,
+                            "%s is a tensor on GPU %d, one on the host is "
+                            "wanted",
+                            what, (int)tensor->gpu);
+  weir_hint(err, "weir_tensor_to_host copies it");
+  return s;
+}
+
+weir_status weir_tensor_to_host(weir_runtime *runtime, weir_tensor *tensor,
+                                weir_tensor **out_tensor, weir_error *err) {
+  WEIR_TRY(check_handles(runtime, out_tensor, err));
+  if (tensor == NULL) return weir_fail_null(err, "tensor");
+  if (tensor->on_gpu)
+    return settle(runtime,
+                  weir_gpu_tensor_to_host(runtime->env.gpus, runtime->env.alloc,
+                                          tensor, out_tensor, err),
+                  err);
+  *out_tensor = weir_tensor_ref(tensor);
+  return WEIR_OK;
 }

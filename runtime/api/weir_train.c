@@ -295,6 +295,7 @@ weir_status weir_trainer_variable_set(weir_trainer *trainer, const char *name,
   weir_node_id node;
   if (trainer == NULL) return weir_fail_null(err, "trainer");
   if (tensor == NULL) return weir_fail_null(err, "tensor");
+  WEIR_TRY(weir_check_on_host(tensor, name, err));
   WEIR_TRY(weir_find_node(weir_loop_graph(trainer->loop), name, &node, err));
   return weir_exec_variable_set(weir_loop_session(trainer->loop), node, tensor,
                                 err);

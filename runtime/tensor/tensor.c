@@ -58,6 +58,7 @@ weir_status weir_tensor_wrap(const weir_allocator *alloc,
 weir_status weir_tensor_copy(const weir_allocator *alloc,
                              const weir_tensor *src, weir_tensor **out_tensor,
                              weir_error *err) {
+  assert(!src->on_gpu);
   WEIR_TRY(weir_tensor_create_shaped(alloc, src->dtype, &src->shape, out_tensor,
                                      err));
   memcpy((*out_tensor)->data, src->data, src->bytes);

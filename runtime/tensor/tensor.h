@@ -12,7 +12,11 @@
 /* A tensor: dtype, shape of known dimensions, and row-major contiguous data on
  * the host, 64-byte aligned when weir allocated it. Reference-counted; the
  * count is atomic, the data is not guarded: the holder of the only reference
- * may write. Layouts other than row-major exist inside programs only. */
+ * may write. Layouts other than row-major exist inside programs only.
+ *
+ * A tensor may be |on_gpu|: then |data| is an address of that GPU, which the
+ * host neither reads nor writes. Only feeds and fetches of a session take such
+ * a tensor (exec/gpu/gpu_tensor.h); the API keeps it from all other rooms. */
 typedef struct weir_tensor {
   atomic_int refs;
   weir_dtype dtype;
@@ -20,6 +24,8 @@ typedef struct weir_tensor {
   size_t bytes;
   void *data; /* never NULL, also for 0 elements */
   bool read_only;
+  bool on_gpu; /* |data| is memory of GPU |gpu| */
+  int32_t gpu; /* as CUDA numbers those that the process is shown */
   const weir_allocator *alloc;
   /* Frees |data|; NULL when it belongs to the tensor's own block. */
   void (*release_data)(void *self, void *data);
@@ -47,7 +53,7 @@ weir_status weir_tensor_wrap(const weir_allocator *alloc,
                              const weir_tensor_memory *memory,
                              weir_tensor **out_tensor, weir_error *err);
 
-/* A fresh copy with its own data. */
+/* A fresh copy with its own data, of a tensor on the host. */
 weir_status weir_tensor_copy(const weir_allocator *alloc,
                              const weir_tensor *src, weir_tensor **out_tensor,
                              weir_error *err);

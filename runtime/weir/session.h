@@ -60,6 +60,10 @@ WEIR_API weir_status weir_session_create(weir_runtime *runtime,
 /* No run may be under way. Bound runs may be released later. */
 WEIR_API void weir_session_release(weir_session *session);
 
+/* A tensor on a GPU goes to nodes on that GPU without the host: in place where
+ * it is aligned to 256 bytes, else by a copy there; to another GPU by a copy
+ * between the two, to the CPU by a copy out. A session with |tasks| refuses it:
+ * W0004. */
 typedef struct weir_feed {
   uint32_t struct_size;
   const char *name;    /* of an input */
@@ -68,19 +72,26 @@ typedef struct weir_feed {
 
 /* |tensor|: in, NULL or a tensor to be filled, of the right dtype and shape;
  * out, the result, a reference for you. |status| and |error| tell about this
- * output alone: those that do not depend on a failed node are delivered. */
+ * output alone: those that do not depend on a failed node are delivered.
+ *
+ * |on_device|: a value that is made on a GPU stays there, and |tensor| is one
+ * on that GPU, whole when the run returns; weir_tensor_desc says so. A value
+ * that is made on the CPU comes as ever. A tensor to be filled must be where
+ * the value is made, on a GPU aligned to 64 bytes. A session with |tasks|
+ * refuses it: W0004. */
 typedef struct weir_fetch {
   uint32_t struct_size;
   weir_status status;
   const char *name; /* an output, or any node; "n:1" is its second result */
   weir_tensor *tensor;
   weir_error *error; /* may be NULL */
+  bool on_device;
 } weir_fetch;
 
 #define WEIR_FEED(name, tensor) \
   { sizeof(weir_feed), (name), (tensor) }
 #define WEIR_FETCH(name) \
-  { sizeof(weir_fetch), WEIR_OK, (name), NULL, NULL }
+  { sizeof(weir_fetch), WEIR_OK, (name), NULL, NULL, false }
 
 /* The inputs, outputs and targets of a run. */
 typedef struct weir_run_request {
@@ -107,7 +118,8 @@ typedef struct weir_run_opts {
   /* Nodes whose results |on_value| gets. */
   const char *const *dump;
   size_t dump_count;
-  /* Called one at a time, on some thread; arguments are lent. */
+  /* Called one at a time, on some thread; arguments are lent. Fetches come here
+   * too, those with |on_device| as they are. */
   void (*on_value)(void *self, const char *node, size_t node_size,
                    uint32_t port, const weir_tensor *tensor);
   void (*on_failed)(void *self, const weir_error *error);

@@ -8,7 +8,13 @@
 extern "C" {
 #endif
 
-/* ---- Tensors: dtype, shape, row-major data on the host, counted. */
+/* ---- Tensors: dtype, shape, row-major data, counted.
+ *
+ * The data is in the host's memory, or, of a tensor that came by DLPack or from
+ * a fetch with |on_device|, in a GPU's. A tensor on a GPU can be fed, fetched
+ * into, described, given out by DLPack and copied by weir_tensor_to_host; what
+ * reads or writes elements on the host refuses it: W0004, which names the GPU.
+ */
 
 /* Uninitialised; |rank| <= 8. Errors: W0004, W2001-W2003, W6001. */
 WEIR_API weir_status weir_tensor_create(weir_runtime *runtime, weir_dtype dtype,
@@ -44,6 +50,12 @@ weir_tensor_from_memory(weir_runtime *runtime, const weir_tensor_spec *spec,
 WEIR_API weir_tensor *weir_tensor_retain(weir_tensor *tensor);
 WEIR_API void weir_tensor_release(weir_tensor *tensor);
 
+/* Whose memory holds a tensor's data. */
+typedef enum weir_memory_kind {
+  WEIR_MEMORY_HOST = 0,
+  WEIR_MEMORY_GPU = 1
+} weir_memory_kind;
+
 typedef struct weir_tensor_info {
   uint32_t struct_size;
   weir_dtype dtype;
@@ -52,15 +64,24 @@ typedef struct weir_tensor_info {
   int64_t dims[WEIR_RANK_LIMIT];
   int64_t elements;
   size_t bytes;
+  weir_memory_kind memory;
+  int32_t gpu; /* which, as CUDA numbers those of this process; else 0 */
 } weir_tensor_info;
 
 /* Fills |out_info|, whose struct_size is set. */
 WEIR_API weir_status weir_tensor_desc(const weir_tensor *tensor,
                                       weir_tensor_info *out_info);
-/* The data, lent, for reading; never NULL. */
+/* The data, lent, for reading; NULL where it is on a GPU, and never else. */
 WEIR_API const void *weir_tensor_data(const weir_tensor *tensor);
-/* The data for writing; NULL when the tensor is read-only. */
+/* The data for writing; NULL when the tensor is read-only or on a GPU. */
 WEIR_API void *weir_tensor_mutable_data(weir_tensor *tensor);
+/* |tensor| with its data in the host's memory: a copy of one that is on a GPU,
+ * whole when the call returns; else one more reference to |tensor| itself.
+ * Blocks. Errors: W0004, W6004 (|runtime| has not that GPU), W6001, W6002. */
+WEIR_API weir_status weir_tensor_to_host(weir_runtime *runtime,
+                                         weir_tensor *tensor,
+                                         weir_tensor **out_tensor,
+                                         weir_error *err);
 
 /* Reads a tensor from a .npy, .npz, safetensors or IDX (also .gz) file; the
  * format follows from the first bytes. |root| (may be NULL): the file must lie
@@ -112,13 +133,26 @@ WEIR_API weir_status weir_tensor_write_stream(weir_runtime *runtime,
                                               weir_error *err);
 
 /* DLPack, version 1 (dlpack.h). On success *from* takes |managed| and calls its
- * deleter later; row-major data is not copied, strided data is. On CPU only.
- * Errors: W0004, W2005 (dtype), W2001-W2003, W6001. */
+ * deleter later, on the thread that drops the last reference.
+ *
+ * On the host (kDLCPU, kDLCUDAHost, and kDLCUDAManaged, whose pages the host
+ * reads too): row-major data is not copied, strided data is. On a GPU (kDLCUDA;
+ * |device_id| as CUDA numbers those of this process): never copied, so it must
+ * be row-major without gaps and aligned to its element.
+ *
+ * There is no stream in this call: work that writes the data has ended before
+ * it, as after cudaStreamSynchronize by the producer, and nobody writes it
+ * while a run that it is fed to is under way. A run reads it in place, or
+ * copies it, and is done with it when it returns.
+ * Errors: W0004, W2005 (dtype), W2001-W2003, W6001, W6004 (no such GPU). */
 struct DLManagedTensorVersioned;
 WEIR_API weir_status weir_tensor_from_dlpack(
     weir_runtime *runtime, struct DLManagedTensorVersioned *managed,
     weir_tensor **out_tensor, weir_error *err);
-/* Gives the tensor out, without a copy; its deleter drops the reference. */
+/* Gives the tensor out, without a copy; its deleter drops the reference. A
+ * tensor on a GPU goes out as kDLCUDA with the GPU's number; what a run wrote
+ * there is whole, so the consumer has no stream to wait for. Its deleter may be
+ * called after the runtime's release. */
 WEIR_API weir_status weir_tensor_to_dlpack(
     weir_tensor *tensor, struct DLManagedTensorVersioned **out_managed,
     weir_error *err);

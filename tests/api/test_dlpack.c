@@ -103,6 +103,32 @@ static void test_in_zero_size_and_bool(void **state) {
   weir_tensor_release(t);
 }
 
+/* CUDA's memory that the host reads; tests/cuda has tensors on GPUs. */
+static void test_in_from_cuda(void **state) {
+  static const DLDeviceType kTypes[] = {kDLCUDAHost, kDLCUDAManaged};
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  float data[2] = {4, 5};
+  int64_t shape[] = {2};
+  for (int i = 0; i < 2; i++) {
+    int deleted = 0;
+    weir_tensor *t = NULL, *there = NULL;
+    weir_tensor_info info = {.struct_size = sizeof info};
+    DLManagedTensorVersioned m = managed(data, 1, shape, NULL, f32, &deleted);
+    m.dl_tensor.device.device_type = kTypes[i];
+    assert_ok(weir_tensor_from_dlpack(runtime, &m, &t, &err), &err);
+    assert_ok(weir_tensor_desc(t, &info), &err);
+    assert_int_equal(info.memory, WEIR_MEMORY_HOST);
+    assert_ok(weir_tensor_to_host(runtime, t, &there, &err), &err);
+    assert_ptr_equal(there, t); /* it is there */
+    assert_ptr_equal(weir_tensor_data(there), data);
+    weir_tensor_release(t);
+    assert_int_equal(deleted, 0);
+    weir_tensor_release(there);
+    assert_int_equal(deleted, 1);
+  }
+}
+
 static void refused(DLManagedTensorVersioned m, const char *id) {
   weir_error err = WEIR_ERROR_INIT;
   weir_tensor *t = NULL;
@@ -122,8 +148,10 @@ static void test_in_refuses(void **state) {
   m.version.major = 2;
   refused(m, "W0004");
   m = good;
-  m.dl_tensor.device.device_type = kDLCUDA;
+  m.dl_tensor.device.device_type = (DLDeviceType)10;
   refused(m, "W0004");
+  m.dl_tensor.device = (DLDevice){kDLCUDA, -1}; /* no machine has it */
+  refused(m, "W6004");
   m = good;
   m.dl_tensor.dtype = (DLDataType){kDLBfloat, 16, 1};
   refused(m, "W2005");
@@ -177,6 +205,8 @@ int main(void) {
       cmocka_unit_test(test_in_without_copy),
       cmocka_unit_test(test_in_strided_is_copied),
       cmocka_unit_test(test_in_zero_size_and_bool),
-      cmocka_unit_test(test_in_refuses), cmocka_unit_test(test_out_and_back)};
+      cmocka_unit_test(test_in_from_cuda),
+      cmocka_unit_test(test_in_refuses),
+      cmocka_unit_test(test_out_and_back)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

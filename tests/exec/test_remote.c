@@ -397,6 +397,36 @@ static void bindings(void **state) {
   close_scene(&s);
 }
 
+/* The host has none of its bytes, and the others none of its memory. */
+static void tensors_on_gpus_are_refused(void **state) {
+  (void)state;
+  scene s;
+  weir_tensor *x = NULL;
+  const int64_t dims[] = {4, 3};
+  const weir_shape shape = weir_shape_of(2, dims);
+  open_scene(&s, kTrains);
+  assert_ok(make_sessions(&s), &s.err);
+  assert_ok(weir_tensor_create_shaped(s.world.env.alloc, WEIR_F32, &shape, &x,
+                                      &s.err),
+            &s.err);
+  x->on_gpu = true;
+  x->gpu = 3;
+  const weir_exec_feed feed = {s.graph->inputs[0].value, x};
+  weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
+  weir_exec_request request = {
+      .feeds = &feed, .feed_count = 1, .fetches = &fetch, .fetch_count = 1};
+  assert_error(weir_exec_run(s.session, &request, &s.err), &s.err, "W0004");
+  assert_non_null(strstr(s.err.message, "input x is fed a tensor on GPU 3"));
+  assert_non_null(strstr(s.err.hint, "weir_tensor_to_host"));
+  s.err = (weir_error)WEIR_ERROR_INIT;
+  request.feed_count = 0;
+  fetch.stays = true;
+  assert_error(weir_exec_run(s.session, &request, &s.err), &s.err, "W0004");
+  assert_non_null(strstr(s.err.message, "on_device"));
+  weir_tensor_unref(x);
+  close_scene(&s);
+}
+
 static const char kFails[] =
     "weir: 1\n"
     "inputs: {x: 'i32[4] = 3', d: 'i32[4] = 0'}\n"
@@ -518,6 +548,7 @@ int main(void) {
       cmocka_unit_test(values_and_variables),
       cmocka_unit_test(a_refused_step_changes_nothing),
       cmocka_unit_test(bindings),
+      cmocka_unit_test(tensors_on_gpus_are_refused),
       cmocka_unit_test(fetches_fail_one_by_one),
       cmocka_unit_test(a_lost_remote_is_the_error_of_all),
       cmocka_unit_test(meshes),

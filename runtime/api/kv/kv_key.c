@@ -103,6 +103,7 @@ static weir_status check_first(const weir_kv_known *key,
                                const weir_kv_key_opts *o, weir_error *err) {
   const weir_tensor *t = o->first;
   if (t == NULL) return WEIR_OK;
+  WEIR_TRY(weir_check_on_host(t, "first", err));
   if (t->dtype != o->dtype || t->shape.rank != o->rank)
     return unfit(key->name, "its first values have another type or shape", err);
   for (int32_t i = 0; i < o->rank; i++)

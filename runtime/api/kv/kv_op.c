@@ -89,6 +89,9 @@ static weir_status check(request *r, const weir_kv_op_opts *opts) {
                      "weir_kv_op_opts: newer_than needs if_newer");
   if (r->out != NULL && r->out->read_only)
     return weir_fail(r->err, WEIR_W0004, NULL, "out is read-only");
+  WEIR_TRY(weir_check_on_host(r->opts.ids, "ids", r->err));
+  WEIR_TRY(weir_check_on_host(r->values, "values", r->err));
+  WEIR_TRY(weir_check_on_host(r->out, "out", r->err));
   WEIR_TRY(check_ids(r));
   WEIR_TRY(check_tensor(r, r->values));
   WEIR_TRY(check_tensor(r, r->out));

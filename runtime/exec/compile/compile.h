@@ -30,10 +30,21 @@ typedef struct weir_compile_options {
   uint64_t seed;
 } weir_compile_options;
 
+/* Whose memory a feed is in. */
+typedef struct weir_fed_at {
+  bool on_gpu; /* of GPU |gpu|; else the host's, and the rest is zero */
+  bool whole;  /* aligned as planned memory is: that GPU's kernels read it where
+                  it is */
+  int32_t gpu;
+} weir_fed_at;
+
 typedef struct weir_compile_request {
   const weir_graph *graph;    /* shapes of wanted nodes have no symbols left */
   const weir_value_id *feeds; /* output 0 of `input` nodes */
+  const weir_fed_at *fed_at;  /* per feed; NULL: all are the host's */
   const weir_value_id *fetches;
+  const bool *stays; /* per fetch: where a GPU makes it, its external is memory
+                        of that GPU; NULL: all are the host's */
   const weir_node_id *targets; /* wanted for their effect */
   uint32_t feed_count, fetch_count, target_count;
   /* Leave out the graph's own updates. Else an `update` is a target too if its

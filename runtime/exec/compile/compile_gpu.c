@@ -102,6 +102,8 @@ static weir_instr_spec copy_spec(const uint32_t *from, const uint32_t *to,
                            .kernel = "copy"};
 }
 
+/* ---- Copies */
+
 /* A copy that the host makes before or after the part's work. */
 static weir_status add_host_copy(weir_program_builder *b, weir_instr_kind kind,
                                  weir_instr_when when, uint32_t from,
@@ -125,37 +127,85 @@ static weir_status add_copy(weir_program_builder *b, weir_instr_kind kind,
   return ok ? WEIR_OK : weir_fail_memory(err, bytes);
 }
 
-weir_status weir_compile_fed(weir_compiler *c, weir_value_id id,
-                             weir_value_spec *spec, weir_error *err) {
+/* ---- Feeds */
+
+/* The instruction that brings a feed in, so far. */
+static weir_instr_spec feed_spec(const weir_compiler *c, weir_value_id id) {
   const weir_node *node = &c->graph->nodes[c->graph->values[id].node];
+  return (weir_instr_spec){.node_order = c->graph->values[id].node,
+                           .node = node->name,
+                           .mark = node->mark,
+                           .op = node->op->name};
+}
+
+/* From here on |id| is |made|, which the next instruction writes. */
+static void set_fed(weir_compiler *c, weir_value_id id, uint32_t made) {
+  c->values[id] = made;
+  if (c->made != NULL) c->made[id] = made;
+  c->instrs[c->graph->values[id].node] = (uint32_t)c->builder->instrs.count;
+}
+
+static weir_status fed_from_host(weir_compiler *c, weir_value_id id,
+                                 weir_error *err) {
   weir_program_builder *b = c->builder;
-  WEIR_TRY(weir_compile_value(c, id, spec, err));
-  if (!is_gpu(c, c->part) || c->elsewhere) return WEIR_OK;
   uint32_t fed = c->values[id], staged, made;
-  const weir_instr_spec as = {.node_order = c->graph->values[id].node,
-                              .node = node->name,
-                              .mark = node->mark,
-                              .op = node->op->name};
+  const weir_instr_spec as = feed_spec(c, id);
   WEIR_TRY(add_like(b, fed, true, true, &staged, err));
   WEIR_TRY(add_like(b, fed, false, false, &made, err));
   WEIR_TRY(
       add_host_copy(b, WEIR_INSTR_FEED, WEIR_BEFORE, fed, staged, &as, err));
-  c->values[id] = made;
-  if (c->made != NULL) c->made[id] = made;
-  c->instrs[as.node_order] = (uint32_t)b->instrs.count;
+  set_fed(c, id, made);
   return add_copy(b, WEIR_INSTR_FEED, WEIR_GPU_IN, staged, made, &as, err);
 }
 
+/* A feed in the memory of a GPU. In a part of that GPU it is what it is, or a
+ * copy, where its address is one that kernels do not count on. From another GPU
+ * it comes before all else, since no graph may have a copy between two. */
+static weir_status fed_from_gpu(weir_compiler *c, weir_value_id id,
+                                const weir_fed_at *at, weir_error *err) {
+  weir_program_builder *b = c->builder;
+  const weir_exec_gpu *own = weir_compile_gpu(c);
+  bool here = own != NULL && own->index == at->gpu;
+  if (here && at->whole) return WEIR_OK;
+  uint32_t fed = c->values[id], made;
+  weir_exec_gpu *src = NULL;
+  const weir_instr_spec as = feed_spec(c, id);
+  size_t bytes = b->values.items[fed].bytes;
+  WEIR_TRY(weir_gpus_open(c->env->gpus, at->gpu, &src, err));
+  WEIR_TRY(add_like(b, fed, false, own != NULL && !here, &made, err));
+  set_fed(c, id, made);
+  if (here)
+    return add_copy(b, WEIR_INSTR_FEED, WEIR_GPU_WITHIN, fed, made, &as, err);
+  weir_instr_spec spec = copy_spec(&fed, &made, &as);
+  weir_status s =
+      own != NULL ? weir_instr_gpu_peer(b, WEIR_INSTR_FEED, src, bytes, &spec)
+                  : weir_instr_gpu_read(b, WEIR_INSTR_FEED, src, bytes, &spec);
+  bool ok = s == WEIR_OK && weir_program_add_instr(b, &spec) != WEIR_NO_INDEX;
+  return ok ? WEIR_OK : weir_fail_memory(err, bytes);
+}
+
+weir_status weir_compile_fed(weir_compiler *c, weir_value_id id,
+                             weir_value_spec *spec, weir_error *err) {
+  const weir_fed_at *at = c->request->fed_at;
+  WEIR_TRY(weir_compile_value(c, id, spec, err));
+  if (c->elsewhere) return WEIR_OK;
+  if (at != NULL && at[spec->external].on_gpu)
+    return fed_from_gpu(c, id, &at[spec->external], err);
+  return is_gpu(c, c->part) ? fed_from_host(c, id, err) : WEIR_OK;
+}
+
+/* ---- Outputs */
+
 weir_status weir_compile_gpu_out(weir_compiler *c, uint32_t *value,
                                  uint32_t external, weir_instr_kind kind,
-                                 const weir_instr_spec *as, weir_error *err) {
+                                 bool stays, const weir_instr_spec *as,
+                                 weir_error *err) {
   weir_program_builder *b = c->builder;
   uint32_t out, staged, from = *value;
   WEIR_TRY(add_like(b, from, false, false, &out, err));
   weir_program_set_external(b, out, external);
   *value = out;
-  if (kind != WEIR_INSTR_FETCH)
-    return add_copy(b, kind, WEIR_GPU_WITHIN, from, out, as, err);
+  if (stays) return add_copy(b, kind, WEIR_GPU_WITHIN, from, out, as, err);
   WEIR_TRY(add_like(b, from, true, true, &staged, err));
   WEIR_TRY(add_copy(b, kind, WEIR_GPU_OUT, from, staged, as, err));
   return add_host_copy(b, kind, WEIR_AFTER, staged, out, as, err);

@@ -18,16 +18,18 @@ struct weir_tuning *weir_compile_tuning(const weir_compiler *c);
 /* Finds the GPUs of this process's parts. Errors: W6004, W6001, W6003. */
 weir_status weir_compile_gpus(weir_compiler *c, weir_error *err);
 
-/* Adds |id| as |spec|, a feed, says; in a GPU's part its copy there. */
+/* Adds |id| as |spec|, a feed, says; where it lies elsewhere than the part's
+ * values, a copy too. Errors: W6001, W6004 (the feed's GPU is not there). */
 weir_status weir_compile_fed(weir_compiler *c, weir_value_id id,
                              weir_value_spec *spec, weir_error *err);
 
 /* Adds a copy of |*value| to external |external|, by an instruction of |kind|,
  * FETCH or VAR_COMMIT, in the GPU's part that is being written; |*value| is the
- * copy then. */
+ * copy then. |stays|: the external is memory of that GPU. */
 weir_status weir_compile_gpu_out(weir_compiler *c, uint32_t *value,
                                  uint32_t external, weir_instr_kind kind,
-                                 const weir_instr_spec *as, weir_error *err);
+                                 bool stays, const weir_instr_spec *as,
+                                 weir_error *err);
 
 /* Where |value| of |part| is read by an instruction of the host, such as a
  * send: itself, or in a GPU's part a staged copy, made by an instruction that

@@ -100,8 +100,11 @@ static weir_status order_before(weir_compiler *c, uint32_t instr,
   return WEIR_OK;
 }
 
-/* The program's value of feed |k|; WEIR_NO_INDEX: nothing reads it. */
+/* The program's value of feed |k|; WEIR_NO_INDEX: nothing reads it, or it is
+ * not the host's memory. */
 static uint32_t fed_value(const weir_compiler *c, uint32_t k) {
+  const weir_fed_at *at = c->request->fed_at;
+  if (at != NULL && at[k].on_gpu) return WEIR_NO_INDEX;
   return c->feeds[k] == WEIR_NO_VALUE ? WEIR_NO_INDEX : c->values[c->feeds[k]];
 }
 

@@ -251,17 +251,21 @@ static void share(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
   weir_worker_share(ctx->worker, ctx->base.workers, blocks, fn, arg);
 }
 
-/* Copies of the host; |worker| NULL: on this thread. */
+/* Copies of the host, and those that no graph may have, into the queue;
+ * |worker| NULL: on this thread. */
 static void run_hosts(weir_frame_task *t, weir_worker *worker,
                       weir_instr_when when) {
   weir_frame *f = t->frame;
   const weir_program *p = f->program;
   weir_error err = WEIR_ERROR_INIT;
+  weir_gpu_run run;
   weir_exec_ctx ctx = {
       .base = {.parallel_for = worker != NULL ? share : weir_serial_for,
-               .workers = weir_pool_threads(f->pool)},
+               .workers = weir_pool_threads(f->pool),
+               .gpu = &run},
       .frame = f,
       .worker = worker};
+  (void)context(f, &run);
   ctx.base.self = &ctx;
   for (uint32_t i = p->tasks[t->index].first; i < p->tasks[t->index].last;
        i++) {

@@ -15,7 +15,8 @@
 enum { kLookNs = 300000, kTries = 3 };
 
 struct weir_gpus {
-  const weir_env *env;
+  atomic_int refs; /* the maker's and those of tensors */
+  weir_env env;    /* its own: tensors outlive what the maker's is in */
   weir_gpus_options options;
   weir_tuning *tuning;   /* NULL: there is none */
   pthread_mutex_t lock;  /* of the rest */
@@ -143,10 +144,10 @@ static weir_status create(weir_gpus *gpus, weir_exec_gpu *g,
   weir_gpu_wait wait = {0};
   weir_status s;
   do
-    s = weir_device_cuda_create(gpus->env, &gpus->module, &name, &cuda,
+    s = weir_device_cuda_create(&gpus->env, &gpus->module, &name, &cuda,
                                 out_device, err);
   while (s != WEIR_OK &&
-         weir_gpu_wait_for(gpus->env, gpus->options.wait_ns, &wait, err));
+         weir_gpu_wait_for(&gpus->env, gpus->options.wait_ns, &wait, err));
   return s;
 }
 
@@ -167,11 +168,12 @@ static weir_status open_parts(weir_gpus *gpus, weir_exec_gpu *g,
 
 static weir_status open_gpu(weir_gpus *gpus, int32_t index,
                             weir_exec_gpu **out_gpu, weir_error *err) {
-  weir_exec_gpu *g = weir_alloc_array(gpus->env->alloc, 1, sizeof *g);
+  weir_exec_gpu *g = weir_alloc_array(gpus->env.alloc, 1, sizeof *g);
   if (g == NULL) return weir_fail_memory(err, sizeof *g);
   g->index = index;
   g->last = &g->first;
-  g->env = gpus->env;
+  g->list = gpus;
+  g->env = &gpus->env;
   g->options = &gpus->options;
   g->tuning = gpus->tuning;
   atomic_init(&g->said, 0);
@@ -182,7 +184,7 @@ static weir_status open_gpu(weir_gpus *gpus, int32_t index,
   if (s == WEIR_OK)
     *out_gpu = g;
   else
-    close_gpu(gpus->env, g);
+    close_gpu(&gpus->env, g);
   return s;
 }
 
@@ -194,14 +196,15 @@ weir_status weir_gpus_create(const weir_env *env,
   weir_gpus *gpus = weir_alloc_array(env->alloc, 1, sizeof *gpus);
   *out_gpus = gpus;
   if (gpus == NULL) return weir_fail_memory(err, sizeof *gpus);
-  gpus->env = env;
+  atomic_init(&gpus->refs, 1);
+  gpus->env = *env;
   if (options != NULL) gpus->options = *options;
   pthread_mutex_init(&gpus->lock, NULL);
   pthread_cond_init(&gpus->opened, NULL);
   if (gpus->options.tune == NULL) return WEIR_OK;
   const weir_tuning_options tuning = {gpus->options.tune, gpus->options.warn,
                                       gpus->options.say_self};
-  weir_status s = weir_tuning_create(env, &tuning, &gpus->tuning, err);
+  weir_status s = weir_tuning_create(&gpus->env, &tuning, &gpus->tuning, err);
   gpus->options.tune = NULL; /* the caller's */
   if (s == WEIR_OK) return s;
   weir_gpus_release(gpus);
@@ -209,13 +212,20 @@ weir_status weir_gpus_create(const weir_env *env,
   return s;
 }
 
+weir_gpus *weir_gpus_ref(weir_gpus *gpus) {
+  atomic_fetch_add(&gpus->refs, 1);
+  return gpus;
+}
+
 void weir_gpus_release(weir_gpus *gpus) {
-  if (gpus == NULL) return;
-  for (int i = 0; i < WEIR_CUDA_GPUS; i++) close_gpu(gpus->env, gpus->items[i]);
+  if (gpus == NULL || atomic_fetch_sub(&gpus->refs, 1) != 1) return;
+  const weir_allocator *alloc = gpus->env.alloc;
+  for (int i = 0; i < WEIR_CUDA_GPUS; i++)
+    close_gpu(&gpus->env, gpus->items[i]);
   weir_tuning_release(gpus->tuning);
   pthread_mutex_destroy(&gpus->lock);
   pthread_cond_destroy(&gpus->opened);
-  weir_free(gpus->env->alloc, gpus);
+  weir_free(alloc, gpus);
 }
 
 /* Opens GPU |index|, unless another thread does. |lock| is held, but not while
@@ -241,18 +251,35 @@ static void set_limit(const weir_gpus *gpus, int32_t index, size_t bytes) {
   d->vt->set_limit(d, most != 0 && (bytes == 0 || most < bytes) ? most : bytes);
 }
 
-weir_status weir_gpus_get(weir_gpus *gpus, int32_t index, size_t limit_bytes,
-                          weir_exec_gpu **out_gpu, weir_error *err) {
-  *out_gpu = NULL;
+static weir_status check_index(const weir_gpus *gpus, int32_t index,
+                               weir_error *err) {
   if (gpus == NULL)
     return weir_fail(err, WEIR_W6004, NULL, "this process has no GPUs");
   if (index < 0 || index >= WEIR_CUDA_GPUS)
     return weir_fail(err, WEIR_W6004, NULL,
                      "there is no GPU %d, the most are %d", (int)index,
                      (int)WEIR_CUDA_GPUS);
+  return WEIR_OK;
+}
+
+weir_status weir_gpus_get(weir_gpus *gpus, int32_t index, size_t limit_bytes,
+                          weir_exec_gpu **out_gpu, weir_error *err) {
+  *out_gpu = NULL;
+  WEIR_TRY(check_index(gpus, index, err));
   pthread_mutex_lock(&gpus->lock);
   weir_status s = open_once(gpus, index, err);
   if (s == WEIR_OK) set_limit(gpus, index, limit_bytes);
+  *out_gpu = gpus->items[index];
+  pthread_mutex_unlock(&gpus->lock);
+  return s;
+}
+
+weir_status weir_gpus_open(weir_gpus *gpus, int32_t index,
+                           weir_exec_gpu **out_gpu, weir_error *err) {
+  *out_gpu = NULL;
+  WEIR_TRY(check_index(gpus, index, err));
+  pthread_mutex_lock(&gpus->lock);
+  weir_status s = open_once(gpus, index, err);
   *out_gpu = gpus->items[index];
   pthread_mutex_unlock(&gpus->lock);
   return s;

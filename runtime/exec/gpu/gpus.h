@@ -15,6 +15,9 @@
  *   s = weir_gpus_get(env.gpus, 0, 0, &gpu, err);  opens the first one, once
  *   weir_gpus_release(gpus);                     after all that used them
  *
+ * A tensor on a GPU may be given back after that: it holds a reference to the
+ * list, which goes with the last of them (gpu_tensor.h).
+ *
  * Any thread. A task's device GPU:k is the k-th that CUDA shows to its process;
  * tasks of one process, and processes that are shown the same ones, share
  * them, and those of one process its limit too. */
@@ -31,6 +34,7 @@ typedef struct weir_gpu_end {
 
 typedef struct weir_exec_gpu {
   weir_gpu gpu;
+  struct weir_gpus *list; /* that it is of */
   int32_t index;
   /* Copies that a caller waits for, one at a time. */
   pthread_mutex_t copy_lock;
@@ -68,11 +72,15 @@ typedef struct weir_gpus_options {
   void *say_self;                                      /* of both */
 } weir_gpus_options;
 
-/* |options| is lent, its paths too; may be NULL. Errors: W6001. */
+/* |env| is copied. |options| is lent, its paths too; may be NULL. Errors:
+ * W6001. */
 weir_status weir_gpus_create(const weir_env *env,
                              const weir_gpus_options *options,
                              weir_gpus **out_gpus, weir_error *err);
+/* Gives up a reference: the maker's, or one of weir_gpus_ref, which returns
+ * |gpus|. The last one closes all. */
 void weir_gpus_release(weir_gpus *gpus); /* NULL-safe */
+weir_gpus *weir_gpus_ref(weir_gpus *gpus);
 
 /* GPU |index|, which lives as long as |gpus|. From now on its buffers in this
  * process take |limit_bytes| at most, or what weir_gpus_bound said if that is
@@ -81,6 +89,10 @@ void weir_gpus_release(weir_gpus *gpus); /* NULL-safe */
  * Errors: W6004: it is not there, or |gpus| is NULL; W6001, W6003. */
 weir_status weir_gpus_get(weir_gpus *gpus, int32_t index, size_t limit_bytes,
                           weir_exec_gpu **out_gpu, weir_error *err);
+
+/* The same for one who takes no memory: limits stay as they are. */
+weir_status weir_gpus_open(weir_gpus *gpus, int32_t index,
+                           weir_exec_gpu **out_gpu, weir_error *err);
 
 /* Bounds every later limit of GPU |index|; 0: not. NULL-safe; a GPU that cannot
  * be there is passed over. */

@@ -6,10 +6,12 @@
 #include "kernels/gpu/gpu.h"
 #include "ops/cost.h"
 #include "runtime/base/table.h"
+#include "runtime/exec/gpu/gpus.h"
 #include "runtime/exec/program/program_internal.h"
 
 typedef struct copy_state {
   size_t bytes;
+  weir_exec_gpu *src; /* of copies from elsewhere than the part's GPU */
 } copy_state;
 
 static weir_device_buffer buffer_at(void *address, size_t bytes) {
@@ -38,6 +40,25 @@ static weir_status run_within(const weir_args *args) {
   size_t bytes = ((const copy_state *)args->state)->bytes;
   if (args->io[0] == args->io[1]) return WEIR_OK;
   return weir_gpu_copy(args, args->io[1], args->io[0], bytes);
+}
+
+static weir_status run_peer(const weir_args *args) {
+  const weir_gpu_run *r = args->ctx->gpu;
+  const copy_state *state = args->state;
+  weir_device *d = r->gpu->device;
+  weir_device_buffer from = buffer_at(args->io[0], state->bytes);
+  weir_device_buffer to = buffer_at(args->io[1], state->bytes);
+  return d->vt->copy_peer(d, r->queue, (weir_device_place){&to, 0},
+                          state->src->gpu.device, (weir_device_place){&from, 0},
+                          state->bytes, args->err);
+}
+
+/* Of a part of the host: its thread waits. */
+static weir_status run_read(const weir_args *args) {
+  const copy_state *state = args->state;
+  weir_device_buffer from = buffer_at(args->io[0], state->bytes);
+  return weir_gpu_read(state->src, args->io[1], (weir_device_place){&from, 0},
+                       state->bytes, args->err);
 }
 
 static weir_status run_nothing(const weir_args *args) {
@@ -70,26 +91,37 @@ static weir_status run_host(const weir_args *args) {
   return WEIR_OK;
 }
 
-weir_status weir_instr_host_copy(weir_program_builder *builder,
-                                 weir_instr_kind kind, size_t bytes,
-                                 weir_instr_spec *spec) {
+/* |run| with a state of its own. */
+static weir_status fill(weir_program_builder *builder, weir_instr_kind kind,
+                        copy_state given, weir_run_fn run,
+                        weir_instr_spec *spec) {
   copy_state *state =
       weir_arena_array(weir_program_builder_arena(builder), 1, sizeof *state);
   if (state == NULL) {
     builder->no_memory = true;
     return WEIR_RESOURCE_EXHAUSTED;
   }
-  state->bytes = bytes;
+  *state = given;
   spec->kind = kind;
   spec->state = state;
-  spec->run = bytes > 0 ? run_host : run_nothing;
-  spec->kernel = "copy";
-  spec->bytes = weir_cost_mul((int64_t)bytes, 2);
-  spec->cost_ns = 10 + (int64_t)(bytes / 8);
+  spec->run = given.bytes > 0 ? run : run_nothing;
+  spec->bytes = weir_cost_mul((int64_t)given.bytes, 2);
   return WEIR_OK;
 }
 
-/* ---- In the queue */
+weir_status weir_instr_host_copy(weir_program_builder *builder,
+                                 weir_instr_kind kind, size_t bytes,
+                                 weir_instr_spec *spec) {
+  spec->kernel = "copy";
+  spec->cost_ns = 10 + (int64_t)(bytes / 8);
+  return fill(builder, kind, (copy_state){.bytes = bytes}, run_host, spec);
+}
+
+/* ---- In the queue, or waited for */
+
+static int64_t copy_ns(size_t bytes) {
+  return 2000 + (int64_t)(bytes / 10);
+}
 
 weir_status weir_instr_gpu_copy(weir_program_builder *builder,
                                 weir_instr_kind kind, weir_gpu_way way,
@@ -101,18 +133,25 @@ weir_status weir_instr_gpu_copy(weir_program_builder *builder,
                [WEIR_GPU_OUT] = {run_out, "copy.gpu_to_host"},
                [WEIR_GPU_WITHIN] = {run_within, "copy.gpu"}};
   WEIR_TABLE_OF(kWays, WEIR_GPU_WAYS);
-  copy_state *state =
-      weir_arena_array(weir_program_builder_arena(builder), 1, sizeof *state);
-  if (state == NULL) {
-    builder->no_memory = true;
-    return WEIR_RESOURCE_EXHAUSTED;
-  }
-  state->bytes = bytes;
-  spec->kind = kind;
-  spec->state = state;
-  spec->run = bytes > 0 ? kWays[way].run : run_nothing;
   spec->kernel = kWays[way].kernel;
-  spec->bytes = weir_cost_mul((int64_t)bytes, 2);
-  spec->cost_ns = 2000 + (int64_t)(bytes / 10);
-  return WEIR_OK;
+  spec->cost_ns = copy_ns(bytes);
+  return fill(builder, kind, (copy_state){.bytes = bytes}, kWays[way].run,
+              spec);
+}
+
+weir_status weir_instr_gpu_peer(weir_program_builder *builder,
+                                weir_instr_kind kind, struct weir_exec_gpu *src,
+                                size_t bytes, weir_instr_spec *spec) {
+  spec->kernel = "copy.gpu_to_gpu";
+  spec->when = WEIR_BEFORE;
+  spec->cost_ns = copy_ns(bytes);
+  return fill(builder, kind, (copy_state){bytes, src}, run_peer, spec);
+}
+
+weir_status weir_instr_gpu_read(weir_program_builder *builder,
+                                weir_instr_kind kind, struct weir_exec_gpu *src,
+                                size_t bytes, weir_instr_spec *spec) {
+  spec->kernel = "copy.gpu_to_host";
+  spec->cost_ns = copy_ns(bytes);
+  return fill(builder, kind, (copy_state){bytes, src}, run_read, spec);
 }

@@ -18,6 +18,17 @@ weir_status weir_instr_gpu_copy(weir_program_builder *builder,
                                 weir_instr_kind kind, weir_gpu_way way,
                                 size_t bytes, weir_instr_spec *spec);
 
+/* The same from an address of |src|, another GPU than the part's. It is put
+ * into the queue before the task's other work, so out[0] is |all_run|. */
+weir_status weir_instr_gpu_peer(weir_program_builder *builder,
+                                weir_instr_kind kind, struct weir_exec_gpu *src,
+                                size_t bytes, weir_instr_spec *spec);
+
+/* The same in a part of the host, from an address of |src|; waits for it. */
+weir_status weir_instr_gpu_read(weir_program_builder *builder,
+                                weir_instr_kind kind, struct weir_exec_gpu *src,
+                                size_t bytes, weir_instr_spec *spec);
+
 /* The same between two addresses of the host, by as many threads as its bytes
  * are worth; |spec|'s |when| is BEFORE or AFTER. */
 weir_status weir_instr_host_copy(weir_program_builder *builder,

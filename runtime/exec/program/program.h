@@ -67,7 +67,7 @@ typedef struct weir_value_spec {
 
 /* Of a GPU's part: instructions are queued, but for copies of the host, from
  * feeds before anything of the task is queued, and to outputs after all of it
- * has ended. */
+ * has ended. Copies from other GPUs are queued before, and not kept. */
 typedef enum weir_instr_when {
   WEIR_QUEUED,
   WEIR_BEFORE,

@@ -190,16 +190,25 @@ weir_status weir_session_own_bind(weir_exec_session *session,
   assert(request->options == NULL); /* nothing would read them */
   *out_binding = NULL;
   weir_value_id *ids = weir_alloc_array(a, count, sizeof *ids);
-  if (ids == NULL) return weir_fail_memory(err, count * sizeof *ids);
-  for (size_t k = 0; k < count; k++) ids[k] = request->fetches[k].value;
+  bool *stays = weir_alloc_array(a, count, sizeof *stays);
   weir_wanted wanted = {.feeds = request->feeds,
                         .fetches = ids,
                         .targets = request->targets,
+                        .stays = stays,
                         .feed_count = (uint32_t)request->feed_count,
                         .fetch_count = (uint32_t)count,
                         .target_count = (uint32_t)request->target_count};
-  weir_status s = bind(session, &wanted, request->fetches, out_binding, err);
+  weir_status s = WEIR_OK;
+  if (ids == NULL || stays == NULL)
+    s = weir_fail_memory(err, count * sizeof *ids);
+  for (size_t k = 0; s == WEIR_OK && k < count; k++) {
+    ids[k] = request->fetches[k].value;
+    stays[k] = request->fetches[k].stays;
+  }
+  if (s == WEIR_OK)
+    s = bind(session, &wanted, request->fetches, out_binding, err);
   weir_free(a, ids);
+  weir_free(a, stays);
   return s;
 }
 
@@ -213,6 +222,7 @@ static weir_status refresh(weir_binding *b, weir_error *err) {
       .feeds = feeds,
       .fetches = old->ids + old->feed_count,
       .targets = old->ids + old->feed_count + old->fetch_count,
+      .stays = old->stays,
       .feed_count = old->feed_count,
       .fetch_count = old->fetch_count,
       .target_count = old->target_count,
@@ -287,6 +297,7 @@ weir_status weir_binding_run(weir_binding *b, const weir_run_options *options,
 
 void weir_binding_feed(weir_binding *b, uint32_t input, weir_tensor *tensor) {
   assert(input < b->input_count && b->more_count == 0);
+  assert(tensor == NULL || !tensor->on_gpu);
   weir_tensor_unref(b->inputs[input]);
   b->inputs[input] = tensor != NULL ? weir_tensor_ref(tensor) : NULL;
   weir_frame_set_external(b->first.frame, input,

@@ -18,13 +18,15 @@ typedef struct weir_exec_feed {
 /* |tensor|: in, NULL or a tensor of the right dtype and shape to be filled;
  * out, the result, a reference for the caller (the same tensor when given). On
  * failure of this fetch alone |status| and |error| say why; others are still
- * delivered. */
+ * delivered. The result of one that |stays| is on the GPU that makes the value,
+ * or on the host where none does. */
 typedef struct weir_exec_fetch {
   weir_value_id value;
   weir_tensor *tensor;
   weir_status status;
   weir_error *error; /* may be NULL */
   bool elsewhere;    /* out: another task makes it (session.h) */
+  bool stays;        /* in: on the GPU, if one makes it; not with a remote */
 } weir_exec_fetch;
 
 /* Is called for every failed node, and every fetched or dumped value. */

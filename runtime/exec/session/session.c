@@ -44,6 +44,34 @@ static weir_status check_feed(const weir_graph *g, const weir_exec_feed *feed,
   return s;
 }
 
+static weir_status refuse_feed(const weir_graph *g, const weir_exec_feed *feed,
+                               weir_error *err) {
+  const weir_node *node = &g->nodes[g->values[feed->value].node];
+  weir_status s = weir_fail(err, WEIR_W0004, NULL,
+                            "input %.*s is fed a tensor on GPU %d, and other "
+                            "tasks run this session",
+                            WEIR_SV(node->name), (int)feed->tensor->gpu);
+  weir_hint(err, "feed a copy on the host, by weir_tensor_to_host");
+  return s;
+}
+
+/* Values go between processes by way of the host, and those that are dealt a
+ * run make its results there. */
+static weir_status check_here(const weir_exec_session *session,
+                              const weir_wanted *w, weir_error *err) {
+  if (session->options.remote == NULL) return WEIR_OK;
+  for (uint32_t i = 0; i < w->feed_count; i++)
+    if (w->feeds[i].tensor->on_gpu)
+      return refuse_feed(session->graph, &w->feeds[i], err);
+  for (uint32_t k = 0; w->stays != NULL && k < w->fetch_count; k++)
+    if (w->stays[k])
+      return weir_fail(err, WEIR_W0004, NULL,
+                       "fetch %u is to stay on its device (on_device), and "
+                       "other tasks run this session",
+                       k);
+  return WEIR_OK;
+}
+
 weir_status weir_session_check(const weir_exec_session *session,
                                const weir_wanted *wanted, weir_error *err) {
   const weir_graph *g = session->graph;
@@ -59,7 +87,7 @@ weir_status weir_session_check(const weir_exec_session *session,
   for (uint32_t i = 0; i < wanted->target_count; i++)
     if (wanted->targets[i] >= g->node_count)
       return weir_fail(err, WEIR_W0004, NULL, "a target names no node");
-  return WEIR_OK;
+  return check_here(session, wanted, err);
 }
 
 static weir_status take_options(weir_exec_session *session,

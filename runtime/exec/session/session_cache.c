@@ -50,6 +50,8 @@ static void destroy(weir_exec_session *session, weir_cached *e) {
   weir_free(a, e->vars);
   weir_free(a, e->ids);
   weir_free(a, e->feed_shapes);
+  weir_free(a, e->fed_at);
+  weir_free(a, e->stays);
   weir_free(a, e);
 }
 
@@ -63,6 +65,26 @@ void weir_session_program_release(weir_exec_session *session,
   if (last) destroy(session, cached);
 }
 
+/* Planned memory of a GPU is aligned so, and kernels count on no more. */
+enum { kWholeAlign = 256 };
+
+static weir_fed_at fed_at(const weir_tensor *t) {
+  if (!t->on_gpu) return (weir_fed_at){0};
+  return (weir_fed_at){true, (uintptr_t)t->data % kWholeAlign == 0, t->gpu};
+}
+
+static bool is_fed_at(const weir_fed_at *at, const weir_tensor *t) {
+  const weir_fed_at other = fed_at(t);
+  return at->on_gpu == other.on_gpu && at->whole == other.whole &&
+         at->gpu == other.gpu;
+}
+
+static bool same_stays(const weir_cached *e, const weir_wanted *w) {
+  for (uint32_t k = 0; k < w->fetch_count; k++)
+    if (e->stays[k] != (w->stays != NULL && w->stays[k])) return false;
+  return true;
+}
+
 static bool same_key(const weir_cached *e, const weir_wanted *w) {
   if (e->feed_count != w->feed_count || e->fetch_count != w->fetch_count ||
       e->target_count != w->target_count || e->no_fusion != w->no_fusion ||
@@ -70,8 +92,10 @@ static bool same_key(const weir_cached *e, const weir_wanted *w) {
     return false;
   for (uint32_t i = 0; i < w->feed_count; i++)
     if (e->ids[i] != w->feeds[i].value ||
-        !weir_shape_equal(&e->feed_shapes[i], &w->feeds[i].tensor->shape))
+        !weir_shape_equal(&e->feed_shapes[i], &w->feeds[i].tensor->shape) ||
+        !is_fed_at(&e->fed_at[i], w->feeds[i].tensor))
       return false;
+  if (!same_stays(e, w)) return false;
   const uint32_t *ids = e->ids + e->feed_count;
   return (w->fetch_count == 0 ||
           memcmp(ids, w->fetches, w->fetch_count * sizeof *ids) == 0) &&
@@ -125,7 +149,10 @@ static weir_status fill_key(weir_exec_session *session, const weir_wanted *w,
   size_t n = (size_t)w->feed_count + w->fetch_count + w->target_count;
   e->ids = weir_alloc_array(a, n, sizeof *e->ids);
   e->feed_shapes = weir_alloc_array(a, w->feed_count, sizeof *e->feed_shapes);
-  if (e->ids == NULL || e->feed_shapes == NULL)
+  e->fed_at = weir_alloc_array(a, w->feed_count, sizeof *e->fed_at);
+  e->stays = weir_alloc_array(a, w->fetch_count, sizeof *e->stays);
+  if (e->ids == NULL || e->feed_shapes == NULL || e->fed_at == NULL ||
+      e->stays == NULL)
     return weir_fail_memory(err, n * sizeof *e->ids);
   uint32_t *at = e->ids;
   for (uint32_t i = 0; i < w->feed_count; i++) *at++ = w->feeds[i].value;
@@ -133,6 +160,10 @@ static weir_status fill_key(weir_exec_session *session, const weir_wanted *w,
   for (uint32_t i = 0; i < w->target_count; i++) *at++ = w->targets[i];
   for (uint32_t i = 0; i < w->feed_count; i++)
     e->feed_shapes[i] = w->feeds[i].tensor->shape;
+  for (uint32_t i = 0; i < w->feed_count; i++)
+    e->fed_at[i] = fed_at(w->feeds[i].tensor);
+  for (uint32_t k = 0; w->stays != NULL && k < w->fetch_count; k++)
+    e->stays[k] = w->stays[k];
   e->feed_count = w->feed_count;
   e->fetch_count = w->fetch_count;
   e->target_count = w->target_count;
@@ -285,6 +316,8 @@ static weir_compile_request request_of(const weir_exec_session *session,
   const weir_session_options *o = &session->options;
   return (weir_compile_request){
       .feeds = e->ids,
+      .fed_at = e->fed_at,
+      .stays = e->stays,
       .fetches = e->ids + e->feed_count,
       .targets = e->ids + e->feed_count + e->fetch_count,
       .feed_count = e->feed_count,

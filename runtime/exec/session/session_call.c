@@ -26,10 +26,13 @@ static weir_status collect(weir_session_call *c, weir_error *err) {
   c->ids = weir_alloc_array(a, n, sizeof *c->ids);
   c->tensors = weir_alloc_array(a, n, sizeof *c->tensors);
   c->made = weir_alloc_array(a, n, sizeof *c->made);
-  if (c->ids == NULL || c->tensors == NULL || c->made == NULL)
+  c->stays = weir_alloc_array(a, n, sizeof *c->stays);
+  if (c->ids == NULL || c->tensors == NULL || c->made == NULL ||
+      c->stays == NULL)
     return weir_fail_memory(err, n * sizeof *c->tensors);
   for (size_t i = 0; i < r->fetch_count; i++) {
     c->ids[c->count] = r->fetches[i].value;
+    c->stays[c->count] = r->fetches[i].stays;
     c->tensors[c->count++] = r->fetches[i].tensor;
   }
   for (size_t i = 0; options != NULL && i < options->dump_count; i++) {
@@ -38,6 +41,7 @@ static weir_status collect(weir_session_call *c, weir_error *err) {
       c->ids[c->count++] = node->first_output + k;
   }
   c->wanted.fetches = c->ids;
+  c->wanted.stays = c->stays;
   c->wanted.fetch_count = c->count;
   c->wanted.no_fusion = options != NULL && options->trap_nan;
   return WEIR_OK;
@@ -111,6 +115,7 @@ void weir_session_call_close(weir_session_call *c) {
   weir_free(a, c->ids);
   weir_free(a, c->tensors);
   weir_free(a, c->made);
+  weir_free(a, c->stays);
 }
 
 static weir_status feed_defaults(weir_session_call *c, weir_error *err) {

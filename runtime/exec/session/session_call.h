@@ -18,6 +18,7 @@ typedef struct weir_session_call {
   weir_value_id *ids;
   weir_tensor **tensors;
   bool *made; /* tensors of this call, not the caller's */
+  bool *stays;
   uint32_t count;
   weir_default_feeds defaults;
   weir_tensor **varying; /* of those: references, or NULL */

@@ -52,6 +52,8 @@ typedef struct weir_cached {
   uint32_t *ids; /* feeds, fetches, targets */
   uint32_t feed_count, fetch_count, target_count;
   weir_shape *feed_shapes;
+  weir_fed_at *fed_at; /* per feed */
+  bool *stays;         /* per fetch */
   bool no_fusion, init, unplaced;
 } weir_cached;
 
@@ -94,6 +96,7 @@ typedef struct weir_wanted {
   const weir_exec_feed *feeds;
   const weir_value_id *fetches;
   const weir_node_id *targets;
+  const bool *stays; /* per fetch: weir_exec_fetch.stays; NULL: none does */
   uint32_t feed_count, fetch_count, target_count;
   bool no_fusion;
   bool init;     /* for first values: variables are read, none is made */

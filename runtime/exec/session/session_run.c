@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/session/session_run.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/exec/gpu/gpu_tensor.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/run.h"
 #include "runtime/exec/session/session_call.h"
@@ -10,6 +14,8 @@
 #include "runtime/exec/session/session_vars.h"
 
 /* Runs by value id: look up, run once, hand out. */
+
+enum { kBufferAlign = 64 }; /* of a device's buffers: device.h */
 
 /* Asks the caller and the tasks, which may refuse a step that ran. Rare, and
  * apart so that the usual step is two tests. */
@@ -43,29 +49,52 @@ weir_status weir_session_step(weir_exec_session *session,
   return s;
 }
 
-/* NULL: another task makes it. */
-static const weir_pvalue *fetched(const weir_cached *cached, uint32_t k) {
+/* The part that makes fetch |k|; NULL: it is another task's. */
+static const weir_program *maker(const weir_cached *cached, uint32_t k) {
   const weir_program *p = cached->compiled->program;
   while (p != NULL && p->fetches[k] == WEIR_NO_INDEX) p = p->next_part;
-  return p != NULL ? &p->values[p->fetches[k]] : NULL;
+  return p;
 }
 
 bool weir_session_fetch_elsewhere(const weir_cached *cached, uint32_t k) {
-  return fetched(cached, k) == NULL;
+  return maker(cached, k) == NULL;
+}
+
+/* A tensor that may be written over is where the value comes. Kernels count on
+ * the alignment that a device's buffers have. */
+static weir_status check_place(const weir_tensor *t, const weir_exec_gpu *gpu,
+                               uint32_t k, weir_error *err) {
+  char on[32] = "the host", wanted[32] = "the host";
+  if (gpu != NULL) snprintf(wanted, sizeof wanted, "GPU %d", (int)gpu->index);
+  if (t->on_gpu) snprintf(on, sizeof on, "GPU %d", (int)t->gpu);
+  if (strcmp(on, wanted) != 0)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "the tensor for output %u is on %s, one on %s is wanted",
+                     k, on, wanted);
+  if (t->on_gpu && t->bytes > 0 && (uintptr_t)t->data % kBufferAlign != 0)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "the tensor for output %u is on %s and not aligned to %d "
+                     "bytes",
+                     k, on, (int)kBufferAlign);
+  return WEIR_OK;
 }
 
 weir_status weir_session_output(weir_exec_session *session,
                                 const weir_cached *cached, uint32_t k,
                                 weir_tensor **tensor, weir_error *err) {
-  const weir_pvalue *v = fetched(cached, k);
-  if (v == NULL) return WEIR_OK;
+  const weir_program *p = maker(cached, k);
+  if (p == NULL) return WEIR_OK;
+  const weir_pvalue *v = &p->values[p->fetches[k]];
+  const weir_allocator *a = session->env->alloc;
+  weir_exec_gpu *gpu = cached->stays[k] ? p->gpu : NULL;
   weir_shape shape = weir_shape_of(v->rank, v->dims);
+  if (*tensor == NULL && gpu != NULL)
+    return weir_gpu_tensor_create(gpu, a, v->dtype, &shape, tensor, err);
   if (*tensor == NULL)
-    return weir_tensor_create_shaped(session->env->alloc, v->dtype, &shape,
-                                     tensor, err);
+    return weir_tensor_create_shaped(a, v->dtype, &shape, tensor, err);
   if ((*tensor)->dtype == v->dtype &&
       weir_shape_equal(&(*tensor)->shape, &shape) && !(*tensor)->read_only)
-    return WEIR_OK;
+    return check_place(*tensor, gpu, k, err);
   char want[128], got[128];
   weir_shape_print(&shape, NULL, NULL, want, sizeof want);
   weir_shape_print(&(*tensor)->shape, NULL, NULL, got, sizeof got);

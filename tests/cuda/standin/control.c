@@ -142,6 +142,7 @@ static void reset(void) {
   standin_sweep();
   standin_counts c = standin.counts;
   c.calls = c.mallocs = c.frees = c.launches = c.graph_launches = 0;
+  c.host_bytes = c.within_bytes = c.peer_bytes = c.peer_copies = 0;
   size_t used[kMostDevices];
   memcpy(used, standin.used_bytes, sizeof used);
   standin = (standin_state){.driver = kVersion,

@@ -100,8 +100,22 @@ static bool is_there(const void *address, size_t bytes, int device) {
   return b == NULL || standin_is_live(address, bytes, -1);
 }
 
+static void count_copy(const standin_work *w) {
+  standin_counts *c = &standin.counts;
+  if (w->src == NULL) return; /* zeros */
+  if (w->dst_device < 0 || w->src_device < 0) {
+    c->host_bytes += w->bytes;
+  } else if (w->dst_device == w->src_device) {
+    c->within_bytes += w->bytes;
+  } else {
+    c->peer_bytes += w->bytes;
+    c->peer_copies++;
+  }
+}
+
 /* Memory that is gone when the work is done loses the device. */
 static void copy_now(const standin_work *w) {
+  count_copy(w);
   if (is_there(w->dst, w->bytes, w->dst_device) &&
       (w->kept != NULL || is_there(w->src, w->bytes, w->src_device)))
     memcpy(w->dst, w->kept != NULL ? w->kept : w->src, w->bytes);

@@ -8,7 +8,12 @@
 
 /* Faults, counts, and the functions of CUDA that only tell something. */
 
-enum { kVersion = 13000, kDevices = 2, kMostDevices = 16 };
+enum {
+  kVersion = 13000,
+  kDevices = 2,
+  kMostDevices = 16,
+  kPatienceNs = 2000000
+};
 
 standin_state standin = {.driver = kVersion,
                          .runtime = kVersion,

@@ -277,6 +277,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return standin_end(e);
 }
 
+/* Whether a copy from device to device is next in the stream of |p|, which has
+ * not happened. */
+static bool is_behind_copy(const standin_point *p) {
+  const standin_work *w = p->done ? NULL : p->stream->works.first;
+  return w != NULL && w->kind == COPY && w->src != NULL && w->dst_device >= 0 &&
+         w->src_device >= 0;
+}
+
 /* A stream that captures waits for events of the same capture alone, which its
  * order does already. */
 static cudaError_t put_wait(cudaStream_t s, cudaEvent_t event) {
@@ -367,6 +375,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (e == cudaSuccess) e = standin_unsafe();
   if (e == cudaSuccess && event->capture != 0)
     e = standin_break_id(event->capture, cudaErrorCapturedEvent);
+  if (e == cudaSuccess && event->point != NULL &&
+      standin_has(STANDIN_BUG_early_end) && is_behind_copy(event->point))
+    return standin_end(e);
   if (e == cudaSuccess && event->point != NULL &&
       !standin_has(STANDIN_BUG_no_sync))
     run(event->point->stream, event->point);

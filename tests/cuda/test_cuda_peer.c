@@ -184,13 +184,17 @@ static void nothing_is_copied_for_no_bytes(void **state) {
   weir_exec_fetch fetches[kOutputs] = {0};
   scene_open(&s,
              "weir: 1\n"
-             "inputs: {x: 'f32[0, 4] = zeros([0, 4])'}\n"
+             "inputs: {x: 'f32[0, 4] = zeros([0, 4])', "
+             "v: 'f32[2, 3] = ones([2, 3])'}\n"
              "nodes:\n"
              "  y: transpose(x)\n"
              "  z: transpose(y)\n"
-             "outputs: [z]\n"
+             "  a: transpose(v)\n"
+             "  b: transpose(a)\n"
+             "outputs: [z, b]\n"
              "placement:\n"
              "  - {match: 'z', device: 'gpu:1'}\n"
+             "  - {match: 'b', device: 'gpu:1'}\n"
              "  - {match: '*', device: 'gpu:0'}\n",
              "worker=1,gpu=2", 2);
   for (int i = 0; i < 4; i++) {
@@ -198,7 +202,7 @@ static void nothing_is_copied_for_no_bytes(void **state) {
     assert_int_equal(fetches[0].tensor->bytes, 0);
     scene_drop(&s, fetches);
   }
-  assert_int_equal(standin->counts().peer_copies, 0);
+  assert_int_equal(standin->counts().peer_copies, 4); /* of a */
   scene_close(&s);
 }
 

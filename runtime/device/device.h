@@ -46,9 +46,9 @@
  * released. Buffers must stay as long. So an owner that gives up half-way
  * releases its queues first, then frees memory.
  *
- * Callers: tests only, so far; the executor will, once programs have parts on
- * a device other than the host. Any thread, no lock held; one queue or event is
- * one thread's at a time. A method that cannot do its work fails (W6001, W6004,
+ * Callers: the executor (exec/gpu) and tests. Any thread, no lock held; one
+ * queue or event is one thread's at a time, but several may wait for an event
+ * that was recorded. A method that cannot do its work fails (W6001, W6004,
  * W5001) and leaves the device usable, unless it set |lost|: then it fails with
  * W6004, and so does every later call. Work that was queued may fail long
  * after its call: the failure is that of any later call.
@@ -119,8 +119,8 @@ typedef struct weir_device_vtable {
                       weir_device_place dst, weir_device_place src,
                       size_t bytes, weir_error *err);
   /* To this device from |src_device|, another one of its kind or itself, in
-   * the order of |queue|, this device's. Devices of different kinds: W9001,
-   * their bytes go through the host. */
+   * the order of |queue|, this device's alone: its bytes are there by then.
+   * Devices of different kinds: W9001, their bytes go through the host. */
   weir_status (*copy_peer)(weir_device *device, weir_queue *queue,
                            weir_device_place dst, weir_device *src_device,
                            weir_device_place src, size_t bytes,

@@ -10,7 +10,8 @@ import run
 
 # A program and its arguments. All other tests of the archive are of ops.
 HOST = (("test_cuda_device",), ("test_cuda_gemm",), ("test_cuda_launch",),
-        ("test_cuda_run",), ("test_cuda_tensor",), ("test_cuda_dlpack",),
+        ("test_cuda_run",), ("test_cuda_control",), ("test_cuda_peer",),
+        ("test_cuda_tensor",), ("test_cuda_dlpack",), ("test_cuda_tune",),
         ("test_cuda_graph",), ("test_cuda_standin_lt",))
 # Few, and as unlike as can be: a tool makes them much slower.
 WATCHED = (("test_cuda_bodies",), ("test_cuda_rows",),

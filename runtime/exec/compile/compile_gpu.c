@@ -6,10 +6,11 @@
 #include "runtime/exec/gpu/gpus.h"
 #include "runtime/exec/program/instr_gpu.h"
 
-/* A value of a GPU's part is in that GPU's memory. Sends, receives and
- * collectives are the host's and work on staged values, which copies of the
- * part's queue fill or read; so edges between a GPU and anything else, in this
- * process or another, are the edges that there are between hosts. */
+/* A value of a GPU's part is in that GPU's memory, and goes from there to
+ * another GPU of this process (gpu_peer.h). Other sends and receives, and
+ * collectives, are the host's and work on staged values, which copies of the
+ * part's queue fill or read; so edges between a GPU and a host, or another
+ * process, are the edges that there are between hosts. */
 
 weir_device_kind weir_compile_part_kind(const weir_compiler *c, uint32_t part) {
   if (c->partition == NULL) return c->kind; /* a body's too */
@@ -209,6 +210,14 @@ weir_status weir_compile_gpu_out(weir_compiler *c, uint32_t *value,
   WEIR_TRY(add_like(b, from, true, true, &staged, err));
   WEIR_TRY(add_copy(b, kind, WEIR_GPU_OUT, from, staged, as, err));
   return add_host_copy(b, kind, WEIR_AFTER, staged, out, as, err);
+}
+
+bool weir_compile_is_direct(const weir_compiler *c, uint32_t from, uint32_t to,
+                            uint32_t value) {
+  const weir_compile_part *p = &c->parts[from];
+  if (p->gpu == NULL || c->parts[to].gpu == NULL) return false;
+  const weir_pvalue *items = p->builder->values.items;
+  return items[value].bytes > 0 && !items[items[value].root].staged;
 }
 
 weir_status weir_compile_to_host(weir_compiler *c, uint32_t part,

@@ -31,6 +31,11 @@ weir_status weir_compile_gpu_out(weir_compiler *c, uint32_t *value,
                                  bool stays, const weir_instr_spec *as,
                                  weir_error *err);
 
+/* Whether |value| of part |from| goes to part |to| by a copy between the
+ * memories of their GPUs: both are this process's, and it has bytes. */
+bool weir_compile_is_direct(const weir_compiler *c, uint32_t from, uint32_t to,
+                            uint32_t value);
+
 /* Where |value| of |part| is read by an instruction of the host, such as a
  * send: itself, or in a GPU's part a staged copy, made by an instruction that
  * takes |as|'s names. Errors: W6001. */

@@ -11,6 +11,7 @@
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
 #include "runtime/exec/compile/compile_share.h"
+#include "runtime/exec/program/instr_comm.h"
 #include "runtime/exec/program/program_held.h"
 
 /* Parts: one program for each device that has work, written in the same walk.
@@ -210,6 +211,7 @@ typedef struct crossing {
   const uint32_t *in;  /* the value there; NULL: a token */
   const uint32_t *out; /* the value here; NULL: a token */
   size_t bytes;        /* of the value; 0: a token */
+  bool direct;         /* from GPU to GPU (compile_gpu.h) */
   uint32_t room_from;  /* see weir_instr_spec */
 } crossing;
 
@@ -221,16 +223,17 @@ static weir_status add_send(weir_compiler *c, const crossing *x,
   uint32_t after = from->instrs[x->maker];
   weir_instr_spec send = comm_spec(c, x->maker);
   uint32_t value = x->in != NULL ? *x->in : WEIR_NO_INDEX;
-  if (x->in != NULL)
+  if (x->in != NULL && !x->direct)
     WEIR_TRY(weir_compile_to_host(c, x->from, &value, &send, err));
   send.in = &value;
   send.in_count = x->in != NULL;
   send.after = &after;
   send.after_count = x->in == NULL;
-  if (weir_compile_send(c, from->builder, way, x->bytes, &send) != WEIR_OK ||
-      weir_program_add_instr(from->builder, &send) == WEIR_NO_INDEX)
+  if (weir_compile_send(c, from->builder, way, x->bytes, &send) != WEIR_OK)
     return weir_fail_memory(err, 0);
-  return WEIR_OK;
+  if (x->direct) weir_instr_direct(&send);
+  bool added = weir_program_add_instr(from->builder, &send) != WEIR_NO_INDEX;
+  return added ? WEIR_OK : weir_fail_memory(err, 0);
 }
 
 /* SEND there and RECV here, of those the ends that are this process's. */
@@ -241,7 +244,7 @@ static weir_status add_pair(weir_compiler *c, const crossing *x,
   if (c->own == NULL || c->own[x->from]) WEIR_TRY(add_send(c, x, &way, err));
   weir_instr_spec recv = comm_spec(c, x->maker);
   uint32_t value = x->out != NULL ? *x->out : WEIR_NO_INDEX;
-  if (x->out != NULL && !c->elsewhere)
+  if (x->out != NULL && !c->elsewhere && !x->direct)
     WEIR_TRY(weir_compile_stage(c, c->part, *x->out, &value, err));
   recv.out = &value;
   recv.out_count = x->out != NULL;
@@ -249,6 +252,7 @@ static weir_status add_pair(weir_compiler *c, const crossing *x,
   if (!c->elsewhere &&
       weir_compile_recv(c, c->builder, &way, x->bytes, &recv) != WEIR_OK)
     return weir_fail_memory(err, 0);
+  if (x->direct) weir_instr_direct(&recv);
   *made = weir_compile_add_instr(c, &recv);
   if (*made == WEIR_NO_INDEX) return weir_fail_memory(err, 0);
   if (x->out == NULL || c->elsewhere) return WEIR_OK;
@@ -279,6 +283,7 @@ static weir_status bring_from(weir_compiler *c, weir_value_id id,
                     .in = &there,
                     .out = &c->values[id],
                     .bytes = weir_compile_bytes(c, id),
+                    .direct = weir_compile_is_direct(c, from, c->part, there),
                     .room_from = room_from};
   return add_pair(c, &value, err);
 }

@@ -7,6 +7,7 @@
 #include "runtime/base/size.h"
 #include "runtime/exec/gpu/gpu_graph.h"
 #include "runtime/exec/gpu/gpu_memory.h"
+#include "runtime/exec/gpu/gpu_peer.h"
 #include "runtime/exec/parallel.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/run.h"
@@ -88,6 +89,7 @@ weir_status weir_gpu_frame_create(weir_frame *f, weir_error *err) {
   f->gpu = g;
   if (g == NULL) return weir_fail_memory(err, sizeof *g);
   g->gpu = p->gpu;
+  pthread_mutex_init(&g->copy_lock, NULL);
   weir_device *d = g->gpu->gpu.device;
   void *staged = NULL;
   WEIR_TRY(d->vt->queue_create(d, &g->queue, err));
@@ -100,7 +102,8 @@ weir_status weir_gpu_frame_create(weir_frame *f, weir_error *err) {
     WEIR_TRY(d->vt->host_alloc(d, p->staged_bytes, &staged, err));
   g->staged = staged;
   f->memory = g->memory.handle;
-  return make_tasks(f, g, err);
+  WEIR_TRY(make_tasks(f, g, err));
+  return weir_gpu_peers_create(f, err);
 }
 
 void weir_gpu_frame_release(weir_frame *f) {
@@ -108,6 +111,7 @@ void weir_gpu_frame_release(weir_frame *f) {
   if (g == NULL) return;
   weir_device *d = g->gpu->gpu.device;
   d->vt->queue_release(d, g->queue);
+  weir_gpu_peers_release(f);
   d->vt->event_release(d, g->looked);
   for (uint32_t t = 0; g->tasks != NULL && t < f->program->task_count; t++) {
     if (g->tasks[t].task == NULL) continue; /* not made */
@@ -118,6 +122,7 @@ void weir_gpu_frame_release(weir_frame *f) {
   if (g->block.handle != NULL) d->vt->free(d, &g->block);
   d->vt->host_free(d, g->staged);
   d->vt->host_free(d, g->found);
+  pthread_mutex_destroy(&g->copy_lock);
   weir_free(f->program->env->alloc, g->tasks);
   weir_free(f->program->env->alloc, g);
   f->gpu = NULL;
@@ -377,6 +382,22 @@ static bool replay(weir_frame_task *t) {
   return true;
 }
 
+/* false: the device could not, so the task's instructions have failed. */
+static bool wait_for_peers(weir_frame_task *t) {
+  weir_frame *f = t->frame;
+  weir_gpu_frame *g = f->gpu;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_status s = weir_gpu_peers_wait(t, &err);
+  if (s == WEIR_OK) return true;
+  fail_all(f, &f->program->tasks[t->index], s, &err);
+  g->tasks[t->index].found->fault.instr = 0; /* that of an earlier run */
+  if (is_first(t)) {
+    g->begun = s;
+    g->why = err;
+  }
+  return false;
+}
+
 void weir_gpu_frame_queue(weir_frame_task *t, weir_worker *worker) {
   weir_frame *f = t->frame;
   weir_gpu_frame *g = f->gpu;
@@ -387,10 +408,17 @@ void weir_gpu_frame_queue(weir_frame_task *t, weir_worker *worker) {
   }
   g->tasks[t->index].found->fault.instr = 0; /* if it cannot be read */
   run_hosts(t, worker, WEIR_BEFORE);
-  if (!replay(t)) queue_each(t);
+  if (wait_for_peers(t) && !replay(t)) queue_each(t);
 }
 
 /* ---- The end of a task */
+
+/* Poison of a copy from another GPU that failed after the task was queued. */
+static void pass_poison(weir_frame *f, const weir_ptask *task) {
+  if (atomic_load(&f->failed) == 0) return;
+  for (uint32_t i = task->first; i < task->last; i++)
+    (void)weir_frame_pass_poison(f, i);
+}
 
 /* The fault, if it is of |task|; and poison over what came after it. */
 static void tell_fault(weir_frame *f, const weir_ptask *task,
@@ -421,6 +449,8 @@ static void task_ended(void *self, weir_status status, const weir_error *err) {
     fail_all(f, task, status, err);
   else if (f->gpu->begun == WEIR_OK && gt->found->fault.instr != 0)
     tell_fault(f, task, &gt->found->fault);
+  else
+    pass_poison(f, task);
   if (gt->output_bytes > kLargeOutputs) {
     gt->over = true;
     weir_pool_submit(f->pool, &gt->task->task);

@@ -10,11 +10,19 @@
  * A task of such a part ends twice: its work is queued, which lets the part's
  * next task follow, and the work has ended, which lets sends and the memory of
  * receives go on. The GPU's thread tells the latter, after it has looked at
- * what bodies found wrong with the data.
+ * what bodies found wrong with the data. A receive from another GPU ends twice
+ * too (gpu_peer.h).
  *
  * A task's work is kept as a graph when it comes with the same addresses for
  * the second time, and replayed from then on, unless the run has a trace, looks
  * for NaN or has failed, or the device would not keep it. */
+
+/* What a send between GPUs offers: a value in the memory of |gpu|. */
+typedef struct weir_gpu_offer {
+  weir_exec_gpu *gpu;
+  void *value;
+  weir_frame_task *from; /* the send, to be told of the end */
+} weir_gpu_offer;
 
 typedef struct weir_gpu_task {
   weir_gpu_end end;
@@ -32,6 +40,11 @@ typedef struct weir_gpu_task {
   struct weir_gpu_graph *graphs;
   uint64_t clock;
   uint32_t moves; /* addresses that came once */
+  /* gpu_peer.h */
+  weir_gpu_offer offer; /* of a send; or to a receive */
+  atomic_int halves;    /* ends that a send still waits for */
+  void (*sent)(weir_frame_task *task);
+  uint32_t *arrivals, arrival_count; /* receives whose copies it waits for */
 } weir_gpu_task;
 
 typedef struct weir_gpu_frame {
@@ -45,6 +58,11 @@ typedef struct weir_gpu_frame {
   weir_status begun;      /* of this run: whether the block was written, */
   weir_error why;         /* and why not */
   weir_gpu_task *tasks;
+  /* gpu_peer.h: copies from other GPUs; NULL where there are none. */
+  pthread_mutex_t copy_lock;
+  weir_queue *copies;
+  weir_event *settled;
+  uint32_t *arrivals; /* of all tasks */
 } weir_gpu_frame;
 
 /* Makes |frame->gpu|, with the memory of its program; |frame->tasks| are there.

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "runtime/exec/futex.h"
+#include "runtime/exec/gpu/gpu_peer.h"
 #include "runtime/exec/pool_grow.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/frame.h"
@@ -14,11 +15,15 @@
 /* SEND, RECV and COLLECTIVE. At the top of a program each is a task that ends
  * by the channel's callback, so no thread waits for a peer; within a nested
  * body its thread sleeps until the call has ended, and gives its slot to
- * another thread meanwhile. */
+ * another thread meanwhile.
+ *
+ * Between GPUs the channel carries the sender's offer, and the two tasks end
+ * with the copy that follows (gpu_peer.h). */
 
 typedef struct comm_state {
   weir_instr_kind kind;
   bool between_tasks;
+  bool direct; /* from GPU to GPU */
   weir_channel *channel;
   uint32_t edge;
   size_t bytes;
@@ -36,6 +41,11 @@ typedef struct route {
   weir_channel *channel;
   uint64_t step;
 } route;
+
+static const comm_state *state_of(const weir_frame_task *t) {
+  const weir_program *p = t->frame->program;
+  return p->code[p->tasks[t->index].first].state;
+}
 
 static route route_of(const comm_state *c, const weir_frame *f,
                       uint64_t turns) {
@@ -81,8 +91,7 @@ static void task_done(void *self, weir_status status, const weir_error *err) {
     if (err != NULL) why = *err;
     weir_error told = why; /* weir_frame_fail clears its own */
     weir_frame_fail(f, f->program->tasks[t->index].first, status, &why);
-    const comm_state *c =
-        f->program->code[f->program->tasks[t->index].first].state;
+    const comm_state *c = state_of(t);
     /* A receive has been told by its sender, who waits for nothing more. */
     if (c->kind != WEIR_INSTR_RECV) weir_comm_refuse(t, &told);
   } else if (f->options.trace != NULL) {
@@ -93,6 +102,47 @@ static void task_done(void *self, weir_status status, const weir_error *err) {
   weir_frame_task_end(t);
 }
 
+/* ---- Between GPUs */
+
+static void direct_ended(weir_frame_task *t) {
+  task_done(t, WEIR_OK, NULL);
+}
+
+static void direct_sent(void *self, weir_status status, const weir_error *err) {
+  if (status == WEIR_OK)
+    weir_gpu_peer_half(self);
+  else
+    task_done(self, status, err);
+}
+
+static void direct_received(void *self, weir_status status,
+                            const weir_error *err) {
+  weir_frame_task *t = self;
+  const weir_frame *f = t->frame;
+  const weir_code *code = &f->program->code[f->program->tasks[t->index].first];
+  if (status == WEIR_OK)
+    weir_gpu_peer_copy(t, f->table[code->io], state_of(t)->bytes);
+  else
+    task_done(self, status, err);
+}
+
+/* No bytes but the offer's go over the channel. */
+static void start_direct(weir_frame_task *t, route to, void *value) {
+  const comm_state *c = state_of(t);
+  const weir_channel_vtable *vt = to.channel->vt;
+  if (c->kind == WEIR_INSTR_SEND) {
+    t->done.fn = direct_sent;
+    const weir_gpu_offer *offer = weir_gpu_peer_offer(t, value, direct_ended);
+    vt->send(to.channel, c->edge, to.step, offer, sizeof *offer, &t->done);
+  } else {
+    t->done.fn = direct_received;
+    weir_gpu_offer *offer = weir_gpu_peer_offered(t);
+    vt->recv(to.channel, c->edge, to.step, offer, sizeof *offer, &t->done);
+  }
+}
+
+/* ---- */
+
 void weir_comm_start(weir_frame_task *t) {
   weir_frame *f = t->frame;
   const weir_program *p = f->program;
@@ -102,6 +152,10 @@ void weir_comm_start(weir_frame_task *t) {
   t->done = (weir_channel_done){.fn = task_done, .self = t};
   if (f->options.trace != NULL) t->start_ns = clock->now_ns(clock->self);
   route to = route_of(c, f, 0);
+  if (c->direct) {
+    start_direct(t, to, f->table[code->io]);
+    return;
+  }
   if (c->take == NULL) {
     start(c, to, f->table + code->io, &t->part, &t->done);
     return;
@@ -113,8 +167,7 @@ void weir_comm_start(weir_frame_task *t) {
 
 void weir_comm_refuse(weir_frame_task *t, const weir_error *why) {
   weir_frame *f = t->frame;
-  const weir_program *p = f->program;
-  const comm_state *c = p->code[p->tasks[t->index].first].state;
+  const comm_state *c = state_of(t);
   route to = route_of(c, f, 0);
   if (c->kind == WEIR_INSTR_SEND)
     to.channel->vt->send_error(to.channel, c->edge, to.step, why);
@@ -226,6 +279,19 @@ void weir_instr_recv_pieces(weir_instr_spec *spec, const weir_take *take) {
   comm_state *c = (comm_state *)(uintptr_t)spec->state;
   assert(c->kind == WEIR_INSTR_RECV && c->between_tasks);
   c->take = take;
+}
+
+void weir_instr_direct(weir_instr_spec *spec) {
+  comm_state *c = (comm_state *)(uintptr_t)spec->state;
+  assert(c->kind != WEIR_INSTR_COLLECTIVE && c->bytes > 0);
+  assert(c->channel == NULL && !c->between_tasks);
+  c->direct = true;
+  if (c->kind == WEIR_INSTR_RECV) spec->kernel = "copy.gpu_to_gpu";
+}
+
+bool weir_instr_comm_arrives(const weir_instr_spec *spec) {
+  return spec->kind == WEIR_INSTR_RECV &&
+         ((const comm_state *)spec->state)->direct;
 }
 
 weir_status weir_instr_collective(weir_program_builder *builder,

@@ -31,6 +31,14 @@ weir_status weir_instr_recv(weir_program_builder *builder,
  * kernel's. |take| lives as long as the program. */
 void weir_instr_recv_pieces(weir_instr_spec *spec, const weir_take *take);
 
+/* Makes |spec|, a SEND or RECV of bytes over the frame's own channel, one
+ * between parts of GPUs: the value is in the GPU's memory, and goes to the
+ * other one's by a copy (gpu_peer.h). Both ends are to be so. */
+void weir_instr_direct(weir_instr_spec *spec);
+
+/* Whether |spec| is a RECV that is so. */
+bool weir_instr_comm_arrives(const weir_instr_spec *spec);
+
 /* COLLECTIVE: in[0] to out[0]; src and dst of |part| are set by each run.
  * |channel| and |between_tasks| as above. */
 weir_status weir_instr_collective(weir_program_builder *builder,

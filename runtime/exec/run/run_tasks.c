@@ -211,6 +211,16 @@ void weir_gpu_task_ended(weir_frame_task *t) {
   release(head, NULL);
 }
 
+/* Awaited first, so that it ends before those that it tells; the reference is
+ * for it may end at once. */
+void weir_gpu_task_queued(weir_frame_task *t) {
+  weir_frame *head = t->frame->head;
+  atomic_fetch_add(&head->remaining, 1);
+  weir_gpu_frame_await(t);
+  (void)tell(t, NULL, STREAM_FOLLOWERS);
+  release(head, NULL);
+}
+
 /* After the task's work was queued. From the last line but one on the frame may
  * be gone, but for what it hands back. */
 static weir_task *end_gpu_task(weir_frame_task *t, weir_worker *worker) {

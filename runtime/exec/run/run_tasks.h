@@ -26,6 +26,10 @@ void weir_frame_run_tasks(weir_frame *head, weir_worker *worker);
 /* Ends a task that a callback ended, on any thread. */
 void weir_frame_task_end(weir_frame_task *task);
 
+/* Has the end of |task|, a receive whose copy is queued, awaited
+ * (weir_gpu_frame_await), and tells the tasks that queue work after it. */
+void weir_gpu_task_queued(weir_frame_task *task);
+
 /* Ends a task of a GPU's part whose work has ended, on any thread. */
 void weir_gpu_task_ended(weir_frame_task *task);
 

@@ -8,7 +8,12 @@
 
 /* Faults, counts, and the functions of CUDA that only tell something. */
 
-enum { kVersion = 13000, kDevices = 2, kMostDevices = 16 };
+enum {
+  kVersion = 13000,
+  kDevices = 2,
+  kMostDevices = 16,
+  kPatienceNs = 2000000
+};
 
 standin_state standin = {.driver = kVersion,
                          .runtime = kVersion,
@@ -142,6 +147,7 @@ static void reset(void) {
   standin_sweep();
   standin_counts c = standin.counts;
   c.calls = c.mallocs = c.frees = c.launches = c.graph_launches = 0;
+  c.host_bytes = c.within_bytes = c.peer_bytes = c.peer_copies = 0;
   size_t used[kMostDevices];
   memcpy(used, standin.used_bytes, sizeof used);
   standin = (standin_state){.driver = kVersion,

@@ -27,8 +27,12 @@ typedef struct standin_counts {
   uint64_t launches;               /* that were done */
   uint64_t graphs;                 /* that live, instantiated or not */
   uint64_t graph_launches;         /* replays that were put into streams */
-  uint64_t destroyed_with_work;    /* streams; graphs during a replay */
-  uint64_t written_after_free;     /* blocks; |reset| looks */
+  uint64_t host_bytes;          /* that were copied from the host or to it, */
+  uint64_t within_bytes;        /* within a device, */
+  uint64_t peer_bytes;          /* from one device to another */
+  uint64_t peer_copies;         /* of these, how many */
+  uint64_t destroyed_with_work; /* streams; graphs during a replay */
+  uint64_t written_after_free;  /* blocks; |reset| looks */
 } standin_counts;
 
 /* A work of another stand-in, for a stream. */

@@ -101,8 +101,22 @@ static bool is_there(const void *address, size_t bytes, int device) {
   return b == NULL || standin_is_live(address, bytes, -1);
 }
 
+static void count_copy(const standin_work *w) {
+  standin_counts *c = &standin.counts;
+  if (w->src == NULL) return; /* zeros */
+  if (w->dst_device < 0 || w->src_device < 0) {
+    c->host_bytes += w->bytes;
+  } else if (w->dst_device == w->src_device) {
+    c->within_bytes += w->bytes;
+  } else {
+    c->peer_bytes += w->bytes;
+    c->peer_copies++;
+  }
+}
+
 /* Memory that is gone when the work is done loses the device. */
 static void copy_now(const standin_work *w) {
+  count_copy(w);
   if (is_there(w->dst, w->bytes, w->dst_device) &&
       (w->kept != NULL || is_there(w->src, w->bytes, w->src_device)))
     memcpy(w->dst, w->kept != NULL ? w->kept : w->src, w->bytes);
@@ -272,6 +286,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return standin_end(e);
 }
 
+/* Whether a copy from device to device is next in the stream of |p|, which has
+ * not happened. */
+static bool is_behind_copy(const standin_point *p) {
+  const standin_work *w = p->done ? NULL : p->stream->works.first;
+  return w != NULL && w->kind == COPY && w->src != NULL && w->dst_device >= 0 &&
+         w->src_device >= 0;
+}
+
 /* A stream that captures waits for events of the same capture alone, which its
  * order does already. */
 static cudaError_t put_wait(cudaStream_t s, cudaEvent_t event) {
@@ -362,6 +384,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (e == cudaSuccess) e = standin_unsafe();
   if (e == cudaSuccess && event->capture != 0)
     e = standin_break_id(event->capture, cudaErrorCapturedEvent);
+  if (e == cudaSuccess && event->point != NULL &&
+      standin_has(STANDIN_BUG_early_end) && is_behind_copy(event->point))
+    return standin_end(e);
   if (e == cudaSuccess && event->point != NULL &&
       !standin_has(STANDIN_BUG_no_sync))
     run(event->point->stream, event->point);

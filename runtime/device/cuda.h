@@ -22,7 +22,7 @@
 
 /* Of weir_cuda_functions and of the structs of its arguments, those of device.h
  * and gemm.h too. */
-enum { WEIR_CUDA_VERSION = 5, WEIR_CUDA_GPUS = 16, WEIR_CUDA_NAME_BYTES = 64 };
+enum { WEIR_CUDA_VERSION = 6, WEIR_CUDA_GPUS = 16, WEIR_CUDA_NAME_BYTES = 64 };
 
 typedef struct weir_cuda_gpu {
   char name[WEIR_CUDA_NAME_BYTES]; /* the driver's */

@@ -29,13 +29,14 @@ typedef struct weir_gpu_task {
   void **keys;
   struct weir_gpu_graph *graphs;
   uint64_t clock;
-  uint32_t moves; /* addresses that came once */
+  uint32_t moves;               /* addresses that came once */
+  struct weir_gpu_trace *trace; /* gpu_trace.h; NULL: none yet */
 } weir_gpu_task;
 
 typedef struct weir_gpu_frame {
   weir_exec_gpu *gpu;
   weir_queue *queue;
-  weir_event *looked; /* for a trace and for traps, which wait */
+  weir_event *looked; /* for traps, which wait */
   weir_device_buffer memory, block;
   char *staged;
   weir_body_block *begin; /* what the block is at first */

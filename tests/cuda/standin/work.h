@@ -12,6 +12,7 @@ typedef struct standin_point {
   struct CUstream_st *stream;
   unsigned uses;
   bool done;
+  int64_t at_ns; /* of the stream's clock, when it happened */
 } standin_point;
 
 typedef struct standin_work {
@@ -44,6 +45,7 @@ struct CUstream_st {
   struct CUstream_st *next;
   standin_works works;
   int device;
+  int64_t clock_ns;         /* the time that its works so far took */
   standin_capture *capture; /* NULL: works are queued */
 };
 

@@ -44,19 +44,35 @@ weir_status weir_cluster_choose(const weir_allocator *alloc,
   return weir_cluster_from_text(alloc, weir_sv_from(text), out, err);
 }
 
-/* A measured link joins host devices of one process, and no others. */
-static void use_link(const weir_placing *p, weir_cluster *cluster) {
-  if (p->costs == NULL || p->costs->piece_count == 0) return;
+static weir_place_link link_of(const weir_cost_piece *piece) {
+  return (weir_place_link){.latency_ns = piece->latency_ns,
+                           .fs_per_byte = piece->fs_per_byte,
+                           .exclusive = true,
+                           .send_ns = piece->send_ns,
+                           .send_fs_per_byte = piece->send_fs_per_byte};
+}
+
+/* Measured links join devices of one process: of the host's kinds, and of pairs
+ * of kinds. */
+static void use_links(const weir_placing *p, weir_cluster *cluster) {
+  const weir_costs *costs = p->costs;
+  if (costs == NULL) return;
+  bool hosts = true;
   for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
-    if (cluster->kind_count[k] > 0 && !weir_device_kinds[k]->host) return;
-  const weir_cost_piece *piece = &p->costs->pieces[0];
-  weir_place_link link = {.latency_ns = piece->latency_ns,
-                          .fs_per_byte = piece->fs_per_byte,
-                          .exclusive = true,
-                          .send_ns = piece->send_ns,
-                          .send_fs_per_byte = piece->send_fs_per_byte};
-  weir_cluster_set_local(cluster, &link);
-  if (p->options.in_process) cluster->network = link;
+    hosts &= cluster->kind_count[k] == 0 || weir_device_kinds[k]->host;
+  weir_place_link link = link_of(&costs->pieces[0]);
+  if (costs->piece_count > 0 && hosts) {
+    weir_cluster_set_local(cluster, &link);
+    if (p->options.in_process) cluster->network = link;
+  }
+  cluster->one_process = p->options.in_process;
+  for (int i = 0; i < WEIR_DEVICE_KINDS; i++)
+    for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
+      bool both = weir_device_kinds[i]->host && weir_device_kinds[k]->host;
+      bool pair = costs->ways[i][k].count > 0;
+      cluster->known[i][k] = pair || (both && costs->piece_count > 0);
+      cluster->way[i][k] = pair ? link_of(&costs->ways[i][k]) : link;
+    }
 }
 
 /* ---- Plans */
@@ -283,7 +299,7 @@ static weir_status placing_begin(const weir_allocator *alloc,
   WEIR_TRY(weir_cluster_choose(alloc, r, &cluster, err));
   weir_status s =
       weir_place_change(r, &p->arena, &cluster, wishes, &p->wish_count, err);
-  if (s == WEIR_OK) use_link(p, cluster);
+  if (s == WEIR_OK) use_links(p, cluster);
   p->cluster = cluster;
   if (s == WEIR_OK && p->options.absent != NULL)
     s = p->options.absent(p->options.absent_self, cluster, &p->absent_kinds,

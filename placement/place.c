@@ -62,7 +62,8 @@ static void use_links(const weir_placing *p, weir_cluster *cluster) {
     hosts &= cluster->kind_count[k] == 0 || weir_device_kinds[k]->host;
   weir_place_link link = link_of(&costs->pieces[0]);
   if (costs->piece_count > 0 && hosts) {
-    weir_cluster_set_local(cluster, &link);
+    for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
+      if (weir_device_kinds[k]->host) cluster->local[k] = link;
     if (p->options.in_process) cluster->network = link;
   }
   cluster->one_process = p->options.in_process;
@@ -297,9 +298,9 @@ static weir_status placing_begin(const weir_allocator *alloc,
   weir_cluster *cluster = NULL;
   WEIR_TRY(copy_wishes(p, r, &wishes, err));
   WEIR_TRY(weir_cluster_choose(alloc, r, &cluster, err));
+  use_links(p, cluster); /* changes are of what holds here */
   weir_status s =
       weir_place_change(r, &p->arena, &cluster, wishes, &p->wish_count, err);
-  if (s == WEIR_OK) use_links(p, cluster);
   p->cluster = cluster;
   if (s == WEIR_OK && p->options.absent != NULL)
     s = p->options.absent(p->options.absent_self, cluster, &p->absent_kinds,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "placement/cluster/links.h"
 #include "placement/place_details.h"
 #include "placement/place_find.h"
 #include "placement/place_homes.h"
@@ -42,38 +43,6 @@ weir_status weir_cluster_choose(const weir_allocator *alloc,
     text = r->machine;
   }
   return weir_cluster_from_text(alloc, weir_sv_from(text), out, err);
-}
-
-static weir_place_link link_of(const weir_cost_piece *piece) {
-  return (weir_place_link){.latency_ns = piece->latency_ns,
-                           .fs_per_byte = piece->fs_per_byte,
-                           .exclusive = true,
-                           .send_ns = piece->send_ns,
-                           .send_fs_per_byte = piece->send_fs_per_byte};
-}
-
-/* Measured links join devices of one process: of the host's kinds, and of pairs
- * of kinds. */
-static void use_links(const weir_placing *p, weir_cluster *cluster) {
-  const weir_costs *costs = p->costs;
-  if (costs == NULL) return;
-  bool hosts = true;
-  for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
-    hosts &= cluster->kind_count[k] == 0 || weir_device_kinds[k]->host;
-  weir_place_link link = link_of(&costs->pieces[0]);
-  if (costs->piece_count > 0 && hosts) {
-    for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
-      if (weir_device_kinds[k]->host) cluster->local[k] = link;
-    if (p->options.in_process) cluster->network = link;
-  }
-  cluster->one_process = p->options.in_process;
-  for (int i = 0; i < WEIR_DEVICE_KINDS; i++)
-    for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
-      bool both = weir_device_kinds[i]->host && weir_device_kinds[k]->host;
-      bool pair = costs->ways[i][k].count > 0;
-      cluster->known[i][k] = pair || (both && costs->piece_count > 0);
-      cluster->way[i][k] = pair ? link_of(&costs->ways[i][k]) : link;
-    }
 }
 
 /* ---- Plans */
@@ -298,7 +267,8 @@ static weir_status placing_begin(const weir_allocator *alloc,
   weir_cluster *cluster = NULL;
   WEIR_TRY(copy_wishes(p, r, &wishes, err));
   WEIR_TRY(weir_cluster_choose(alloc, r, &cluster, err));
-  use_links(p, cluster); /* changes are of what holds here */
+  /* Before the changes, which are of what holds here. */
+  weir_cluster_links_use(p->costs, p->options.in_process, cluster);
   weir_status s =
       weir_place_change(r, &p->arena, &cluster, wishes, &p->wish_count, err);
   p->cluster = cluster;

@@ -12,6 +12,7 @@
 #include "runtime/exec/gpu/gpus.h"
 #include "runtime/exec/measure/calibrate.h"
 #include "runtime/exec/measure/calibrate_gpu.h"
+#include "runtime/exec/measure/calibrate_gpu_link.h"
 #include "runtime/exec/measure/calibrate_link.h"
 
 /* ---- Facts of this machine */

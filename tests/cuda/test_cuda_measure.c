@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/exec/measure/calibrate_gpu.h"
+#include "runtime/exec/measure/calibrate_gpu_link.h"
 #include "tests/cuda/scene.h"
 
 /* Measurements of GPUs; the stand-in's clock gives them to the nanosecond. */

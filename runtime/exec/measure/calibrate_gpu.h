@@ -14,10 +14,4 @@ weir_status weir_calibrate_gpu(const weir_env *env,
                                const weir_place_request *request,
                                weir_costs *costs, weir_error *err);
 
-/* Measures copies between the host's pinned memory and the first GPU, and from
- * it to a second one where |two|, from 1 byte to 64 MiB; fits a line to each
- * way and sets the table's. Errors: W6001, W6004, those of the device. */
-weir_status weir_calibrate_gpu_links(const weir_env *env, bool two,
-                                     weir_costs *costs, weir_error *err);
-
 #endif

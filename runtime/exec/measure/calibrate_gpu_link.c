@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/measure/calibrate_gpu_link.h"
+
 #include "runtime/exec/gpu/gpu_memory.h"
-#include "runtime/exec/measure/calibrate_gpu.h"
 #include "runtime/exec/measure/calibrate_link.h"
 #include "runtime/exec/measure/measure.h"
 

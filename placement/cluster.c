@@ -461,10 +461,14 @@ void weir_cluster_release(weir_cluster *c) {
 
 /* ---- Use */
 
-/* Within a task the slower of the two devices' ways. */
+/* Within a task the one that was measured, or the slower of the two devices'
+ * ways. */
 static weir_place_link way_between(const weir_cluster *c,
                                    const weir_cluster_device *from,
                                    const weir_cluster_device *to) {
+  if ((from->task == to->task || c->one_process) &&
+      c->known[from->name.type][to->name.type])
+    return c->way[from->name.type][to->name.type];
   if (from->task != to->task) return c->network;
   weir_place_link way = c->local[from->name.type];
   const weir_place_link *other = &c->local[to->name.type];

@@ -78,6 +78,10 @@ typedef struct weir_cluster {
   /* Within a task, to or from a device of the kind; between two of them the
    * slower holds. */
   weir_place_link local[WEIR_DEVICE_KINDS];
+  /* [from][to] kind: measured, in place of that, where |known|; within a task,
+   * and between tasks of |one_process|. */
+  weir_place_link way[WEIR_DEVICE_KINDS][WEIR_DEVICE_KINDS];
+  bool known[WEIR_DEVICE_KINDS][WEIR_DEVICE_KINDS], one_process;
 } weir_cluster;
 
 enum { WEIR_CLUSTER_TASKS = 512 };

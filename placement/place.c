@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "placement/cluster/links.h"
 #include "placement/place_details.h"
 #include "placement/place_find.h"
 #include "placement/place_homes.h"
@@ -42,21 +43,6 @@ weir_status weir_cluster_choose(const weir_allocator *alloc,
     text = r->machine;
   }
   return weir_cluster_from_text(alloc, weir_sv_from(text), out, err);
-}
-
-/* A measured link joins host devices of one process, and no others. */
-static void use_link(const weir_placing *p, weir_cluster *cluster) {
-  if (p->costs == NULL || p->costs->piece_count == 0) return;
-  for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
-    if (cluster->kind_count[k] > 0 && !weir_device_kinds[k]->host) return;
-  const weir_cost_piece *piece = &p->costs->pieces[0];
-  weir_place_link link = {.latency_ns = piece->latency_ns,
-                          .fs_per_byte = piece->fs_per_byte,
-                          .exclusive = true,
-                          .send_ns = piece->send_ns,
-                          .send_fs_per_byte = piece->send_fs_per_byte};
-  weir_cluster_set_local(cluster, &link);
-  if (p->options.in_process) cluster->network = link;
 }
 
 /* ---- Plans */
@@ -281,9 +267,10 @@ static weir_status placing_begin(const weir_allocator *alloc,
   weir_cluster *cluster = NULL;
   WEIR_TRY(copy_wishes(p, r, &wishes, err));
   WEIR_TRY(weir_cluster_choose(alloc, r, &cluster, err));
+  /* Before the changes, which are of what holds here. */
+  weir_cluster_links_use(p->costs, p->options.in_process, cluster);
   weir_status s =
       weir_place_change(r, &p->arena, &cluster, wishes, &p->wish_count, err);
-  if (s == WEIR_OK) use_link(p, cluster);
   p->cluster = cluster;
   if (s == WEIR_OK && p->options.absent != NULL)
     s = p->options.absent(p->options.absent_self, cluster, &p->absent_kinds,

@@ -275,9 +275,13 @@ static void change_link(weir_cluster *to, const weir_what_if *c) {
   if (c->kind != WEIR_WHAT_IF_LINK) return;
   if (!c->local) {
     set_link(&to->network, c);
+    to->one_process = false;
     return;
   }
-  for (int k = 0; k < WEIR_DEVICE_KINDS; k++) set_link(&to->local[k], c);
+  for (int i = 0; i < WEIR_DEVICE_KINDS; i++) {
+    set_link(&to->local[i], c);
+    for (int k = 0; k < WEIR_DEVICE_KINDS; k++) set_link(&to->way[i][k], c);
+  }
 }
 
 weir_status weir_cluster_change(const weir_allocator *alloc,

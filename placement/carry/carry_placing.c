@@ -60,6 +60,12 @@ static void write_cluster(weir_strbuf *out, const weir_cluster *c) {
   for (uint32_t i = 0; i < c->class_count; i++)
     write_class(out, &c->classes[i]);
   write_link(out, &c->network);
+  weir_carry_u32(out, c->one_process);
+  for (int i = 0; i < WEIR_DEVICE_KINDS; i++)
+    for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
+      weir_carry_u32(out, c->known[i][k]);
+      write_link(out, &c->way[i][k]);
+    }
 }
 
 static weir_status write_costs(const weir_placing *p, weir_strbuf *out,
@@ -236,6 +242,12 @@ static weir_status read_cluster(taker *t) {
       return malformed(t, "a class of devices");
   }
   c->network = read_link(r);
+  c->one_process = weir_reader_u32le(r) != 0;
+  for (int i = 0; i < WEIR_DEVICE_KINDS; i++)
+    for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
+      c->known[i][k] = weir_reader_u32le(r) != 0;
+      c->way[i][k] = read_link(r);
+    }
   return r->failed || !ranges_fit(c) ? malformed(t, "the cluster") : WEIR_OK;
 }
 

@@ -197,6 +197,31 @@ static bool write_entry(const weir_cost_entry *e, const weir_writer *out) {
          out->write(out->self, "\n", 1);
 }
 
+static bool write_piece(const weir_cost_piece *p, const char *between,
+                        const weir_writer *out) {
+  return weir_place_print(out,
+                          "link %s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+                          " %" PRId64 " %u %u\n",
+                          between, p->from_bytes, p->latency_ns, p->fs_per_byte,
+                          p->send_ns, p->send_fs_per_byte, p->spread_permille,
+                          p->count);
+}
+
+static bool write_links(const weir_costs *c, const weir_writer *out) {
+  char between[2 * WEIR_DEVICE_KIND_BYTES + 8];
+  bool ok = true;
+  for (uint32_t i = 0; i < c->piece_count && ok; i++)
+    ok = write_piece(&c->pieces[i], "in-process", out);
+  for (int i = 0; i < WEIR_DEVICE_KINDS; i++)
+    for (int k = 0; k < WEIR_DEVICE_KINDS && ok; k++) {
+      if (c->ways[i][k].count == 0) continue;
+      snprintf(between, sizeof between, "%s->%s", weir_device_kinds[i]->name,
+               weir_device_kinds[k]->name);
+      ok = write_piece(&c->ways[i][k], between, out);
+    }
+  return ok;
+}
+
 static bool write_head(const weir_costs *c, const weir_writer *out) {
   weir_cost_fact facts[WEIR_COST_FACTS];
   weir_cost_step steps[WEIR_COST_STEPS];
@@ -215,15 +240,7 @@ static bool write_head(const weir_costs *c, const weir_writer *out) {
         device_text(steps[i].cls, steps[i].threads, device, sizeof device),
         steps[i].sample.median_ns, steps[i].sample.spread_permille,
         steps[i].sample.count);
-  for (uint32_t i = 0; i < c->piece_count && ok; i++)
-    ok = weir_place_print(out,
-                          "link in-process %" PRId64 " %" PRId64 " %" PRId64
-                          " %" PRId64 " %" PRId64 " %u %u\n",
-                          c->pieces[i].from_bytes, c->pieces[i].latency_ns,
-                          c->pieces[i].fs_per_byte, c->pieces[i].send_ns,
-                          c->pieces[i].send_fs_per_byte,
-                          c->pieces[i].spread_permille, c->pieces[i].count);
-  return ok;
+  return ok && write_links(c, out);
 }
 
 bool weir_costs_write(const weir_costs *c, const weir_writer *out) {

@@ -17,7 +17,8 @@
  *   step cpu*4 MEDIAN_NS SPREAD COUNT
  *   link in-process FROM_BYTES LATENCY_NS FS_PER_BYTE SEND_NS SEND_FS_PER_BYTE
  *        SPREAD COUNT
- *   unit cpu MEDIAN_NS SPREAD COUNT FLOPS BYTES KEY
+ *   link cpu->gpu 0 LATENCY_NS FS_PER_BYTE SEND_NS SEND_FS_PER_BYTE SPREAD
+ * COUNT unit cpu MEDIAN_NS SPREAD COUNT FLOPS BYTES KEY
  *
  * One line an entry, fields apart by one space, KEY to the end of its line;
  * lines of `#` are passed over. SPREAD is the distance of the quartiles in
@@ -25,8 +26,9 @@
  * unit on a device of a kind (device/kind.h) with one thread, or with as many
  * as stand behind `*`, KEY its signature (signature.h). `step` is the time of a
  * step beside its units. `link` (on one line) holds from FROM_BYTES on; its
- * fields are those of weir_place_link. Lines are written in order of their
- * text, so the same entries make the same file.
+ * fields are those of weir_place_link; `in-process` is between two threads, and
+ * `KIND->KIND` between devices of these kinds. Lines are written in order of
+ * their text, so the same entries make the same file.
  *
  * Not thread-safe; a table that is not changed any more may be read by many
  * threads. */
@@ -68,7 +70,7 @@ typedef struct weir_cost_piece {
   uint32_t spread_permille, count;
 } weir_cost_piece;
 
-/* A fact about the machine: cpu, features, cores, build. */
+/* A fact about the machine: cpu, features, cores, gpu, build. */
 typedef struct weir_cost_fact {
   weir_sv name, text;
 } weir_cost_fact;
@@ -83,6 +85,8 @@ typedef struct weir_costs {
   uint32_t step_count;
   weir_cost_piece pieces[WEIR_COST_PIECES];
   uint32_t piece_count;
+  /* [from][to] kind of device; a |count| of 0: not measured. */
+  weir_cost_piece ways[WEIR_DEVICE_KINDS][WEIR_DEVICE_KINDS];
   weir_cost_fact facts[WEIR_COST_FACTS];
   uint32_t fact_count;
 } weir_costs;

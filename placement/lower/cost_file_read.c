@@ -129,33 +129,65 @@ static weir_status read_step(line *l) {
   return expect_end(l);
 }
 
+/* The fields behind the bytes that it holds from. */
+static weir_status read_piece(line *l, weir_cost_piece *p) {
+  int64_t spread, count;
+  WEIR_TRY(read_number(l, "a latency in nanoseconds", INT64_MAX / 8,
+                       &p->latency_ns));
+  WEIR_TRY(read_number(l, "femtoseconds a byte", MOST_FS, &p->fs_per_byte));
+  WEIR_TRY(
+      read_number(l, "a sender's nanoseconds", INT64_MAX / 8, &p->send_ns));
+  WEIR_TRY(read_number(l, "a sender's femtoseconds a byte", MOST_FS,
+                       &p->send_fs_per_byte));
+  WEIR_TRY(read_number(l, "a spread in thousandths", UINT32_MAX, &spread));
+  WEIR_TRY(read_number(l, "a number of runs", UINT32_MAX, &count));
+  p->spread_permille = (uint32_t)spread;
+  p->count = (uint32_t)count;
+  return expect_end(l);
+}
+
+/* "cpu->gpu"; NULL: it is not that. */
+static weir_cost_piece *way_called(weir_costs *c, weir_sv text) {
+  for (size_t i = 0; i + 1 < text.size; i++) {
+    if (memcmp(text.data + i, "->", 2) != 0) continue;
+    int from = weir_device_kind_find((weir_sv){text.data, i});
+    int to =
+        weir_device_kind_find((weir_sv){text.data + i + 2, text.size - i - 2});
+    return from == WEIR_DEVICE_ANY || to == WEIR_DEVICE_ANY
+               ? NULL
+               : &c->ways[from][to];
+  }
+  return NULL;
+}
+
 static weir_status read_link(line *l) {
+  static const char kBetween[] = "in-process or two kinds as in cpu->gpu";
   weir_costs *c = l->costs;
   weir_cost_piece p = {0};
   size_t begin = l->at;
-  int64_t spread, count;
   weir_sv kind = {0};
-  WEIR_TRY(read_field(l, "in-process", &kind));
-  if (!weir_sv_is(kind, "in-process"))
-    return bad(l, begin, kind.size, "in-process");
+  WEIR_TRY(read_field(l, kBetween, &kind));
+  weir_cost_piece *way = way_called(c, kind);
+  if (way == NULL && !weir_sv_is(kind, "in-process"))
+    return bad(l, begin, kind.size, kBetween);
+  if (way != NULL && way->count > 0)
+    return bad(l, begin, kind.size, "each pair of kinds once");
   begin = l->at;
   WEIR_TRY(read_number(l, "bytes", INT64_MAX / 8, &p.from_bytes));
+  size_t size = l->at - begin;
+  if (way != NULL) {
+    if (p.from_bytes != 0) return bad(l, begin, size, "0 bytes");
+    WEIR_TRY(read_piece(l, &p));
+    *way = p;
+    return WEIR_OK;
+  }
   if (c->piece_count == WEIR_COST_PIECES ||
       (c->piece_count > 0 &&
        p.from_bytes <= c->pieces[c->piece_count - 1].from_bytes))
-    return bad(l, begin, l->at - begin, "at most 8 pieces in ascending order");
-  WEIR_TRY(
-      read_number(l, "a latency in nanoseconds", INT64_MAX / 8, &p.latency_ns));
-  WEIR_TRY(read_number(l, "femtoseconds a byte", MOST_FS, &p.fs_per_byte));
-  WEIR_TRY(read_number(l, "a sender's nanoseconds", INT64_MAX / 8, &p.send_ns));
-  WEIR_TRY(read_number(l, "a sender's femtoseconds a byte", MOST_FS,
-                       &p.send_fs_per_byte));
-  WEIR_TRY(read_number(l, "a spread in thousandths", UINT32_MAX, &spread));
-  WEIR_TRY(read_number(l, "a number of runs", UINT32_MAX, &count));
-  p.spread_permille = (uint32_t)spread;
-  p.count = (uint32_t)count;
+    return bad(l, begin, size, "at most 8 pieces in ascending order");
+  WEIR_TRY(read_piece(l, &p));
   c->pieces[c->piece_count++] = p;
-  return expect_end(l);
+  return WEIR_OK;
 }
 
 static weir_status read_unit(line *l) {

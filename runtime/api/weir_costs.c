@@ -9,7 +9,10 @@
 
 #include "placement/lower/cost_file_read.h"
 #include "runtime/base/strbuf.h"
+#include "runtime/exec/gpu/gpus.h"
 #include "runtime/exec/measure/calibrate.h"
+#include "runtime/exec/measure/calibrate_gpu.h"
+#include "runtime/exec/measure/calibrate_gpu_link.h"
 #include "runtime/exec/measure/calibrate_link.h"
 
 /* ---- Facts of this machine */
@@ -58,6 +61,21 @@ static weir_status describe_machine(weir_costs *costs, weir_error *err) {
                              err);
 }
 
+/* Of a table that holds times of a GPU. */
+static weir_status describe_gpu(weir_runtime *runtime, weir_costs *costs,
+                                weir_error *err) {
+  char text[128];
+  WEIR_TRY(weir_gpus_name(runtime->env.gpus, text, sizeof text, err));
+  return weir_costs_set_fact(costs, WEIR_SV_LIT("gpu"), weir_sv_from(text),
+                             err);
+}
+
+static bool tells_of_gpus(const weir_costs *costs) {
+  for (uint32_t i = 0; i < costs->fact_count; i++)
+    if (weir_sv_is(costs->facts[i].name, "gpu")) return true;
+  return false;
+}
+
 /* ---- Files */
 
 /* A cost file that is read. */
@@ -91,7 +109,10 @@ static weir_status compare(weir_runtime *runtime, const weir_costs *costs,
   weir_costs *here = NULL;
   weir_sv text;
   WEIR_TRY(weir_costs_create(runtime->env.alloc, &here, err));
+  weir_error none = WEIR_ERROR_INIT;
   weir_status s = describe_machine(here, err);
+  if (s == WEIR_OK && tells_of_gpus(costs))
+    (void)describe_gpu(runtime, here, &none); /* no GPU is a difference */
   const weir_cost_fact *f =
       s == WEIR_OK ? weir_costs_differ(costs, here, &text) : NULL;
   if (f != NULL) warn(from, f, text);
@@ -197,6 +218,31 @@ static weir_status measure_devices(weir_runtime *runtime,
   return WEIR_OK;
 }
 
+static weir_status measure_gpus(weir_runtime *runtime,
+                                const weir_place_request *r,
+                                const weir_cluster *cluster, weir_costs *costs,
+                                weir_error *err) {
+  uint32_t count;
+  WEIR_TRY(weir_gpus_count(runtime->env.gpus, &count, err));
+  WEIR_TRY(weir_calibrate_gpu(&runtime->env, r, costs, err));
+  bool two = count > 1 && cluster->kind_count[WEIR_GPU] > 1;
+  WEIR_TRY(weir_calibrate_gpu_links(&runtime->env, two, costs, err));
+  return describe_gpu(runtime, costs, err);
+}
+
+/* Where they cannot be measured, that is a warning: a plan may be for GPUs that
+ * are not there. */
+static void try_gpus(weir_runtime *runtime, const weir_place_request *r,
+                     const weir_cluster *cluster, weir_costs *costs) {
+  weir_error why = WEIR_ERROR_INIT;
+  if (cluster->kind_count[WEIR_GPU] == 0 ||
+      measure_gpus(runtime, r, cluster, costs, &why) == WEIR_OK)
+    return;
+  weir_hint(&why,
+            "no GPU was measured: units on GPUs keep the costs of the table");
+  weir_diag_warn(r->sink, &why);
+}
+
 /* Measures those units, and copies where the cluster has two devices. */
 static weir_status measure(weir_runtime *runtime, const weir_place_request *r,
                            weir_costs **costs, weir_error *err) {
@@ -213,6 +259,7 @@ static weir_status measure(weir_runtime *runtime, const weir_place_request *r,
   }
   if (s == WEIR_OK && cluster->device_count > 1)
     s = weir_calibrate_link(&runtime->env, *costs, err);
+  if (s == WEIR_OK) try_gpus(runtime, r, cluster, *costs);
   weir_placement_release(units);
   weir_goal_release(goal);
   weir_cluster_release(cluster);

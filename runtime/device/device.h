@@ -184,6 +184,15 @@ typedef struct weir_device_vtable {
   weir_status (*wait)(weir_device *device, weir_event *event, weir_error *err);
   /* Whether |event| has happened, or its wait would fail: without blocking. */
   bool (*is_over)(weir_device *device, weir_event *event);
+  /* An event that keeps the time at which it happens, which makes it dearer; it
+   * is used and released like any other, but its record is not captured. */
+  weir_status (*timer_create)(weir_device *device, weir_event **out_timer,
+                              weir_error *err);
+  /* The time from |begin| to |end| by the device's own clock, in ns, to about a
+   * microsecond; 0 of a device that has no clock. Both were recorded in queues
+   * of this device and have happened (W5001). */
+  weir_status (*elapsed)(weir_device *device, weir_event *begin,
+                         weir_event *end, int64_t *out_ns, weir_error *err);
   weir_device_memory (*memory)(weir_device *device);
   /* From now on all buffers together take |limit_bytes| at most; 0: no limit.
    * Buffers that are there stay, and count. */

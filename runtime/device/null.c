@@ -120,6 +120,14 @@ static bool null_is_over(weir_device *device, weir_event *event) {
   return true;
 }
 
+static weir_status null_elapsed(weir_device *device, weir_event *begin,
+                                weir_event *end, int64_t *out_ns,
+                                weir_error *err) {
+  (void)device, (void)begin, (void)end, (void)err;
+  *out_ns = 0;
+  return WEIR_OK;
+}
+
 static weir_device_memory null_memory(weir_device *device) {
   const null_device *null = (const null_device *)device;
   return (weir_device_memory){.limit_bytes = null->limit_bytes,
@@ -151,6 +159,8 @@ static const weir_device_vtable kNull = {
     .queue_wait = null_record,
     .wait = null_wait,
     .is_over = null_is_over,
+    .timer_create = null_event_create,
+    .elapsed = null_elapsed,
     .memory = null_memory,
     .set_limit = null_set_limit,
     .gemm = NULL,

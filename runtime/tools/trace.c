@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/cluster/machine.h"
 #include "placement/report/dump_json.h"
 #include "placement/report/dump_observed.h"
 #include "runtime/api/weir_plan.h"
+#include "runtime/exec/gpu/gpus.h"
 #include "runtime/exec/measure/measure.h"
 #include "runtime/tools/tools.h"
 
@@ -23,19 +23,37 @@ void weir_tools_observed_release(weir_tools_observed *o) {
   weir_runtime_release(runtime);
 }
 
+/* Why |d| cannot do its part here. */
+static weir_status fail_absent(const weir_place_device *d,
+                               const weir_error *why, weir_error *err) {
+  weir_status s =
+      weir_fail(err, WEIR_W3047, NULL, "%.*s is no device of this process",
+                WEIR_SV(d->name));
+  if (why->message[0] != '\0') weir_hint(err, "%.200s", why->message);
+  return s;
+}
+
 /* The devices that the plan uses must be in this process. */
-static weir_status check_devices(const weir_plan *whole, weir_error *err) {
+static weir_status check_devices(const weir_plan *whole, weir_runtime *runtime,
+                                 weir_error *err) {
   const weir_place_view *view = &whole->view;
   const weir_place_plan *plan = view->plan;
+  weir_error why = WEIR_ERROR_INIT;
+  uint32_t gpus = 0;
+  bool asked = false;
   if (view->placement == NULL)
     return weir_fail(err, WEIR_W3047, NULL, "the plan is not of a graph");
   WEIR_TRY(weir_placing_check_runs(whole->placing, err));
   for (uint32_t n = 0; n < plan->node_count; n++) {
     const weir_place_device *d = &view->problem->devices[plan->device[n]];
-    const weir_cluster_class *cls = &view->placement->cluster->classes[d->cls];
-    if (!weir_device_kinds[cls->kind]->host)
-      return weir_fail(err, WEIR_W3047, NULL,
-                       "%.*s is no device of this process", WEIR_SV(d->name));
+    const weir_cluster_device *named =
+        &view->placement->cluster->devices[plan->device[n]];
+    if (weir_device_kinds[named->name.type]->host) continue;
+    if (!asked) (void)weir_gpus_count(runtime->env.gpus, &gpus, &why);
+    asked = true;
+    if (named->name.type != WEIR_GPU ||
+        named->name.index.first >= (int32_t)gpus)
+      return fail_absent(d, &why, err);
   }
   return WEIR_OK;
 }
@@ -46,18 +64,6 @@ static uint32_t first_threads(const weir_plan *plan) {
   if (plan->view.problem->node_count == 0) return 1;
   uint32_t device = plan->view.plan->device[0];
   return cluster->classes[cluster->devices[device].cls].threads;
-}
-
-/* The threads of all devices that have work, at most as many as a pool has. */
-static uint32_t threads_of(const weir_plan *plan) {
-  const weir_cluster *cluster = plan->placement->cluster;
-  bool used[WEIR_PLACE_DEVICES] = {false};
-  uint32_t threads = 0;
-  for (uint32_t n = 0; n < plan->view.problem->node_count; n++)
-    used[plan->view.plan->device[n]] = true;
-  for (uint32_t d = 0; d < cluster->device_count; d++)
-    if (used[d]) threads += cluster->classes[cluster->devices[d].cls].threads;
-  return threads < WEIR_MACHINE_THREADS ? threads : WEIR_MACHINE_THREADS;
 }
 
 /* Compiles it by the plan, and runs it if asked to. */
@@ -75,7 +81,7 @@ static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
                                   .shapes = shapes,
                                   .placement = plan->placement,
                                   .plan = plan,
-                                  .threads = (int)threads_of(plan),
+                                  .threads = weir_measure_threads(plan),
                                   .no_runs = !runs};
   if (s == WEIR_OK)
     s = weir_measure(&o->runtime->env, &request, &o->measured, err);
@@ -107,7 +113,7 @@ weir_status weir_tools_plan_observe(const weir_plan *plan,
                                     weir_tools_observed **out_observed,
                                     weir_error *err) {
   *out_observed = NULL;
-  WEIR_TRY(check_devices(plan, err));
+  WEIR_TRY(check_devices(plan, runtime, err));
   weir_tools_observed *o = weir_alloc_array(runtime->env.alloc, 1, sizeof *o);
   if (o == NULL) return weir_fail_memory(err, sizeof *o);
   o->runtime = weir_runtime_ref(runtime);

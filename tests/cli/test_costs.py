@@ -169,8 +169,9 @@ def several_devices_are_traced(folder):
     pinned = folder / "pinned.weir.yaml"
     pinned.write_text('weir: 1\nnodes:\n  w: "var([4], init=1.0) @ gpu:0"\n'
                       "  y: relu(w)\noutputs: [y]\n")
+    none = dict(ENV, CUDA_VISIBLE_DEVICES="")
     p = subprocess.run([WEIR, "trace", pinned, "--cluster", "worker=1,gpu=1",
-                        "--budget", "0"], env=ENV, timeout=120,
+                        "--budget", "0"], env=none, timeout=120,
                        capture_output=True, text=True)
     check("a GPU is not in this process", p.returncode == 4 and
           "W3047" in p.stderr, p)

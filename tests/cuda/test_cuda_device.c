@@ -13,9 +13,9 @@ enum { kSeeds = 20, kPoison = 0xA5 };
 static device_maker gpu = {cuda_world_create, true, true};
 
 static void conforms_under_many_orders(void **state) {
-  static void (*const kCases[])(void **) = {device_copies, device_host_memory,
-                                            device_peers, device_limit_is_kept,
-                                            device_no_memory};
+  static void (*const kCases[])(void **) = {
+      device_copies, device_times,         device_host_memory,
+      device_peers,  device_limit_is_kept, device_no_memory};
   void *maker = &gpu;
   (void)state;
   cuda_world_needs_standin("a seed for the order of work");
@@ -27,6 +27,51 @@ static void conforms_under_many_orders(void **state) {
       cuda_world_check_clean();
     }
   }
+}
+
+/* A copy between two timers, on the stand-in to the nanosecond. */
+static void times_are_the_devices(void **state) {
+  enum { kBytes = 1 << 20 };
+  weir_error err = WEIR_ERROR_INIT;
+  weir_device *d = cuda_world_device(0, 0);
+  const weir_device_vtable *vt = d->vt;
+  weir_queue *queue;
+  weir_event *begin, *end, *plain;
+  weir_device_buffer a;
+  void *data;
+  int64_t ns = 0;
+  (void)state;
+  assert_ok(vt->queue_create(d, &queue, &err), &err);
+  assert_ok(vt->timer_create(d, &begin, &err), &err);
+  assert_ok(vt->timer_create(d, &end, &err), &err);
+  assert_ok(vt->event_create(d, &plain, &err), &err);
+  assert_ok(vt->alloc(d, kBytes, &a, &err), &err);
+  assert_ok(vt->host_alloc(d, kBytes, &data, &err), &err);
+  memset(data, 0, kBytes);
+  assert_error(vt->elapsed(d, begin, end, &ns, &err), &err, "W5001");
+  assert_ok(vt->record(d, queue, begin, &err), &err);
+  weir_device_place at = {&a, 0};
+  assert_ok(vt->copy_in(d, queue, at, data, kBytes, &err), &err);
+  assert_ok(vt->record(d, queue, end, &err), &err);
+  assert_ok(vt->record(d, queue, plain, &err), &err);
+  if (standin != NULL) /* the copy is not done yet */
+    assert_error(vt->elapsed(d, begin, end, &ns, &err), &err, "W5001");
+  assert_ok(vt->wait(d, plain, &err), &err);
+  assert_ok(vt->elapsed(d, begin, end, &ns, &err), &err);
+  assert_true(ns > 0);
+  if (standin != NULL)
+    assert_int_equal(ns, STANDIN_COPY_NS + kBytes / STANDIN_BYTES_PER_NS +
+                             STANDIN_RECORD_NS);
+  assert_error(vt->elapsed(d, begin, plain, &ns, &err), &err, "W5001");
+  assert_false(atomic_load(&d->lost));
+  vt->event_release(d, begin);
+  vt->event_release(d, end);
+  vt->event_release(d, plain);
+  vt->host_free(d, data);
+  vt->free(d, &a);
+  vt->queue_release(d, queue);
+  weir_device_release(d);
+  cuda_world_check_clean();
 }
 
 /* Bytes that one queue brings in and another one brings out; |ordered|: the
@@ -357,6 +402,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       DEVICE_CONFORMANCE(gpu),
       cmocka_unit_test(conforms_under_many_orders),
+      cmocka_unit_test(times_are_the_devices),
       cmocka_unit_test(queues_are_ordered_by_events_alone),
       cmocka_unit_test(copies_are_not_done_at_once),
       cmocka_unit_test(freed_blocks_are_used_again),

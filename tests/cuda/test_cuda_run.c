@@ -250,6 +250,7 @@ static void nan_is_trapped(void **state) {
 }
 
 static void traces_have_a_row_for_the_gpu(void **state) {
+  enum { kAddNs = STANDIN_LAUNCH_NS + 256 }; /* a block of threads */
   (void)state;
   scene s;
   weir_trace *trace = NULL;
@@ -265,6 +266,12 @@ static void traces_have_a_row_for_the_gpu(void **state) {
     met = met || (e.kernel != NULL && strstr(e.kernel, "gpu.add") != NULL);
     assert_true(strstr(e.device.data, "GPU:0") != NULL);
     assert_true(e.end_ns >= e.start_ns);
+    /* The GPU's own time of the work, the price of marks taken out. */
+    assert_true(e.by_device);
+    if (standin != NULL && strstr(e.kernel, "gpu.add") != NULL)
+      assert_int_equal(e.end_ns - e.start_ns, kAddNs);
+    if (standin != NULL && strcmp(e.category, "fetch") == 0)
+      assert_int_equal(e.end_ns - e.start_ns, STANDIN_COPY_NS);
   }
   assert_true(met);
   weir_exec_trace_release(trace);

@@ -72,6 +72,40 @@ void device_copies(void **state) {
 }
 
 /* What a queue was given is done when the queue is released. */
+void device_times(void **state) {
+  const device_maker *m = *state;
+  weir_counted_allocator c;
+  weir_counted_allocator_init(&c, NULL);
+  weir_error err = WEIR_ERROR_INIT;
+  weir_device *d = make(m, &c, 0, 0);
+  weir_queue *queue = NULL;
+  weir_event *marks[3] = {NULL};
+  weir_device_buffer a;
+  int64_t first = -1, second = -1, both = -1;
+  char data[100] = "";
+  assert_ok(d->vt->queue_create(d, &queue, &err), &err);
+  assert_ok(d->vt->alloc(d, sizeof data, &a, &err), &err);
+  for (int i = 0; i < 3; i++) {
+    assert_ok(d->vt->timer_create(d, &marks[i], &err), &err);
+    assert_ok(d->vt->copy_in(d, queue, (weir_device_place){&a, 0}, data,
+                             sizeof data, &err),
+              &err);
+    assert_ok(d->vt->record(d, queue, marks[i], &err), &err);
+  }
+  assert_ok(d->vt->wait(d, marks[2], &err), &err);
+  assert_ok(d->vt->elapsed(d, marks[0], marks[1], &first, &err), &err);
+  assert_ok(d->vt->elapsed(d, marks[1], marks[2], &second, &err), &err);
+  assert_ok(d->vt->elapsed(d, marks[0], marks[2], &both, &err), &err);
+  assert_true(first >= 0 && second >= 0);
+  int64_t off = both - first - second; /* floats of milliseconds */
+  assert_true(off >= -1000 && off <= 1000);
+  for (int i = 0; i < 3; i++) d->vt->event_release(d, marks[i]);
+  d->vt->free(d, &a);
+  d->vt->queue_release(d, queue);
+  weir_device_release(d);
+  assert_int_equal(atomic_load(&c.live_blocks), 0);
+}
+
 void device_host_memory(void **state) {
   const device_maker *m = *state;
   weir_counted_allocator c;

@@ -20,6 +20,7 @@ typedef struct device_maker {
 
 /* The cases; |*state| is the device_maker. */
 void device_copies(void **state);
+void device_times(void **state);
 void device_host_memory(void **state);
 void device_peers(void **state);
 void device_limit_is_kept(void **state);
@@ -27,6 +28,7 @@ void device_no_memory(void **state);
 
 #define DEVICE_CONFORMANCE(maker)                                \
   cmocka_unit_test_prestate(device_copies, &(maker)),            \
+      cmocka_unit_test_prestate(device_times, &(maker)),         \
       cmocka_unit_test_prestate(device_host_memory, &(maker)),   \
       cmocka_unit_test_prestate(device_peers, &(maker)),         \
       cmocka_unit_test_prestate(device_limit_is_kept, &(maker)), \

@@ -25,6 +25,8 @@ static const char kSound[] =
     "step cpu*4 99 31 15\n"
     "link in-process 0 900 55 5 6 12 31\n"
     "link in-process 65536 0 120 0 0 8 31\n"
+    "link cpu->gpu 0 999 62500 0 0 3 126\n"
+    "link gpu->gpu 0 7 8 9 10 0 126\n"
     "unit cpu 250 10 31 64 512 add(f32[64], f32[64]) -> f32[64]\n"
     "unit cpu 90000 12 31 2000000 30000 matmul(f32[100,100]) -> f32[100,100]\n"
     "unit cpu*4 30 1 9 64 512 add(f32[64], f32[64]) -> f32[64]\n"
@@ -132,6 +134,13 @@ static void malformed_lines_are_refused_with_their_place(void **state) {
       {"weir-costs 1\nlink in-process 9 1 1 0 0 1 1\n"
        "link in-process 9 1 1 0 0 1 1\n",
        3, 17},
+      {"weir-costs 1\nlink cpu->tpu 0 1 1 1 1 1 1\n", 2, 6},
+      {"weir-costs 1\nlink -> 0 1 1 1 1 1 1\n", 2, 6},
+      {"weir-costs 1\nlink cpu->gpu 9 1 1 1 1 1 1\n", 2, 15},
+      {"weir-costs 1\nlink cpu->gpu 0 1 1 1 1 1\n", 2, 26},
+      {"weir-costs 1\nlink cpu->gpu 0 1 1 1 1 1 1\n"
+       "link cpu->gpu 0 1 1 1 1 1 1\n",
+       3, 6},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     weir_error err = WEIR_ERROR_INIT;

@@ -8,9 +8,8 @@
 #include "runtime/graph/train/train_spec.h"
 
 /* Whether "auto" decides the cluster of the request. A mesh without devices has
- * CPUs, and what is to be timed is on CPUs, as no GPU's kernels are timed. */
+ * CPUs. */
 static bool is_auto(const weir_place_request *r) {
-  if (r->options.in_process) return false;
   if (r->cluster_section != NULL || r->graph == NULL) return false;
   if (r->cluster == NULL ? r->graph->cluster != NULL
                          : strcmp(r->cluster, "auto") != 0)

@@ -8,17 +8,16 @@
 #include "runtime/exec/gpu/gpu_graph.h"
 #include "runtime/exec/gpu/gpu_memory.h"
 #include "runtime/exec/gpu/gpu_peer.h"
+#include "runtime/exec/gpu/gpu_trace.h"
 #include "runtime/exec/parallel.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/run.h"
 #include "runtime/exec/run/run_slow.h"
 #include "runtime/exec/run/run_tasks.h"
-#include "runtime/exec/run/trace.h"
 
 /* Instructions are queued in order, one at a time: there is no fast loop, since
- * a launch takes far longer than a look at the frame. With a trace, or where
- * NaN is looked for, each is waited for: then times are those of the GPU, one
- * after the other.
+ * a launch takes far longer than a look at the frame. Where NaN is looked for,
+ * each is waited for.
  *
  * A body that refuses data marks the block and goes on, so what follows has
  * been queued, or has run, before anybody knows. When a task has ended its
@@ -116,6 +115,7 @@ void weir_gpu_frame_release(weir_frame *f) {
   for (uint32_t t = 0; g->tasks != NULL && t < f->program->task_count; t++) {
     if (g->tasks[t].task == NULL) continue; /* not made */
     weir_gpu_graphs_release(&g->tasks[t]);
+    weir_gpu_trace_release(&g->tasks[t]);
     d->vt->event_release(d, g->tasks[t].end.event);
   }
   if (g->memory.handle != NULL) d->vt->free(d, &g->memory);
@@ -175,22 +175,23 @@ static weir_status trap(weir_frame *f, uint32_t instr, void *const *io,
   return status;
 }
 
-/* Of a body's frame too; a trace has the instruction around it. */
-static weir_status run_one(weir_frame *f, weir_exec_ctx *ctx, uint32_t i,
-                           weir_error *err) {
+/* Of a body's frame too; then |traced| is NULL, since a trace has the
+ * instruction around it. */
+static weir_status run_one(weir_frame *f, weir_gpu_task *traced,
+                           weir_exec_ctx *ctx, uint32_t i, weir_error *err) {
   const weir_program *p = f->program;
-  const weir_clock *clock = p->env->clock;
-  bool traced = f->options.trace != NULL && f->gpu != NULL;
   weir_args args = {.io = f->table + p->code[i].io,
                     .state = p->code[i].state,
                     .scratch = f->memory + p->code[i].scratch,
                     .ctx = &ctx->base,
                     .err = err};
-  int64_t start_ns = traced ? clock->now_ns(clock->self) : 0;
   WEIR_TRY(p->code[i].run(&args));
-  if (traced || f->options.trap_nan) WEIR_TRY(wait_for_all(ctx->gpu, err));
-  if (traced) weir_frame_trace(f, i, start_ns, clock->now_ns(clock->self), 0);
-  return f->options.trap_nan ? trap(f, i, args.io, err) : WEIR_OK;
+  if (traced != NULL) WEIR_TRY(weir_gpu_trace_mark(traced, i, err));
+  if (!f->options.trap_nan) return WEIR_OK;
+  WEIR_TRY(wait_for_all(ctx->gpu, err));
+  WEIR_TRY(trap(f, i, args.io, err));
+  return traced != NULL ? weir_gpu_trace_mark(traced, WEIR_NO_INDEX, err)
+                        : WEIR_OK;
 }
 
 weir_status weir_gpu_frame_run_body(weir_frame *f, const weir_exec_ctx *outer,
@@ -200,7 +201,7 @@ weir_status weir_gpu_frame_run_body(weir_frame *f, const weir_exec_ctx *outer,
   ctx.base.gpu = &run;
   for (*at = 0; *at < f->program->instr_count; ++*at) {
     run.instr = f->number + *at;
-    WEIR_TRY(run_one(f, &ctx, *at, err));
+    WEIR_TRY(run_one(f, NULL, &ctx, *at, err));
   }
   return WEIR_OK;
 }
@@ -293,10 +294,17 @@ static void queue_each(weir_frame_task *t) {
   weir_error err = WEIR_ERROR_INIT;
   weir_gpu_run run;
   weir_exec_ctx ctx = context(f, &run);
+  weir_gpu_task *traced = f->options.trace != NULL ? &g->tasks[t->index] : NULL;
+  weir_status s = WEIR_OK;
   ctx.base.self = &ctx;
   if (is_first(t)) g->begun = write_block(g, &g->why);
   if (g->begun != WEIR_OK) {
     fail_all(f, task, g->begun, &g->why);
+    return;
+  }
+  if (traced != NULL) s = weir_gpu_trace_begin(traced, &err);
+  if (s != WEIR_OK) {
+    fail_all(f, task, s, &err);
     return;
   }
   for (uint32_t i = task->first; i < task->last; i++) {
@@ -304,10 +312,10 @@ static void queue_each(weir_frame_task *t) {
     if (f->program->instrs[i].spec.when != WEIR_QUEUED) continue;
     if (weir_frame_pass_poison(f, i)) continue;
     run.instr = i;
-    weir_status s = run_one(f, &ctx, i, &err);
+    s = run_one(f, traced, &ctx, i, &err);
     if (s != WEIR_OK) weir_frame_fail(f, i, s, &err);
   }
-  weir_status s = read_block(g, &g->tasks[t->index], &err);
+  s = read_block(g, &g->tasks[t->index], &err);
   if (s != WEIR_OK) fail_all(f, task, s, &err);
 }
 
@@ -337,7 +345,7 @@ static weir_status keep_each(weir_frame_task *t, weir_error *err) {
   for (uint32_t i = task->first; i < task->last; i++) {
     if (f->program->instrs[i].spec.when != WEIR_QUEUED) continue;
     run.instr = i;
-    WEIR_TRY(run_one(f, &ctx, i, err));
+    WEIR_TRY(run_one(f, NULL, &ctx, i, err));
   }
   return read_block(f->gpu, &f->gpu->tasks[t->index], err);
 }
@@ -445,6 +453,11 @@ static void task_ended(void *self, weir_status status, const weir_error *err) {
   weir_gpu_task *gt = self;
   weir_frame *f = gt->task->frame;
   const weir_ptask *task = &f->program->tasks[gt->task->index];
+  weir_error why = WEIR_ERROR_INIT;
+  if (status == WEIR_OK && f->options.trace != NULL) {
+    status = weir_gpu_trace_tell(gt, &why);
+    err = &why;
+  }
   if (status != WEIR_OK)
     fail_all(f, task, status, err);
   else if (f->gpu->begun == WEIR_OK && gt->found->fault.instr != 0)

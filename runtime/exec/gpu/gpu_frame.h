@@ -39,7 +39,8 @@ typedef struct weir_gpu_task {
   void **keys;
   struct weir_gpu_graph *graphs;
   uint64_t clock;
-  uint32_t moves; /* addresses that came once */
+  uint32_t moves;               /* addresses that came once */
+  struct weir_gpu_trace *trace; /* gpu_trace.h; NULL: none yet */
   /* gpu_peer.h */
   weir_gpu_offer offer; /* of a send; or to a receive */
   atomic_int halves;    /* ends that a send still waits for */
@@ -50,7 +51,7 @@ typedef struct weir_gpu_task {
 typedef struct weir_gpu_frame {
   weir_exec_gpu *gpu;
   weir_queue *queue;
-  weir_event *looked; /* for traces, traps and questions, which wait */
+  weir_event *looked; /* for traps and questions, which wait */
   weir_device_buffer memory, block;
   char *staged;
   weir_body_block *begin; /* what the block is at first */

@@ -2,6 +2,8 @@
 #include "runtime/exec/gpu/gpus.h"
 
 #include "kernels/tune/tuning.h"
+#include <stdio.h>
+
 #include "runtime/device/cuda.h"
 #include "runtime/exec/futex.h"
 #include "runtime/exec/gpu/gpu_memory.h"
@@ -292,18 +294,32 @@ void weir_gpus_bound(weir_gpus *gpus, int32_t index, size_t most_bytes) {
   pthread_mutex_unlock(&gpus->lock);
 }
 
-weir_status weir_gpus_count(weir_gpus *gpus, uint32_t *out_count,
+static weir_status find_all(weir_gpus *gpus, weir_cuda_found *out,
                             weir_error *err) {
-  weir_cuda_found found;
-  *out_count = 0;
   if (gpus == NULL)
     return weir_fail(err, WEIR_W6004, NULL, "this process has no GPUs");
   pthread_mutex_lock(&gpus->lock);
   weir_status s =
       weir_device_cuda_load(&gpus->module, gpus->options.module, err);
   if (s == WEIR_OK)
-    s = weir_device_cuda_find(&gpus->module, gpus->options.cuda, &found, err);
+    s = weir_device_cuda_find(&gpus->module, gpus->options.cuda, out, err);
   pthread_mutex_unlock(&gpus->lock);
-  if (s == WEIR_OK) *out_count = found.gpu_count;
   return s;
+}
+
+weir_status weir_gpus_count(weir_gpus *gpus, uint32_t *out_count,
+                            weir_error *err) {
+  weir_cuda_found found;
+  *out_count = 0;
+  WEIR_TRY(find_all(gpus, &found, err));
+  *out_count = found.gpu_count;
+  return WEIR_OK;
+}
+
+weir_status weir_gpus_name(weir_gpus *gpus, char *text, size_t capacity,
+                           weir_error *err) {
+  weir_cuda_found found;
+  WEIR_TRY(find_all(gpus, &found, err));
+  snprintf(text, capacity, "%s", found.gpus[0].name);
+  return WEIR_OK;
 }

@@ -102,6 +102,11 @@ void weir_gpus_bound(weir_gpus *gpus, int32_t index, size_t most_bytes);
 weir_status weir_gpus_count(weir_gpus *gpus, uint32_t *out_count,
                             weir_error *err);
 
+/* The driver's name of the first one, at most |capacity| bytes with its end.
+ * Errors: W6004. */
+weir_status weir_gpus_name(weir_gpus *gpus, char *text, size_t capacity,
+                           weir_error *err);
+
 /* |end->done| is called when |end->event| has happened; |end| stays until
  * then. Ends of one queue are called in the order of these calls. */
 void weir_gpu_await(weir_exec_gpu *gpu, weir_gpu_end *end);

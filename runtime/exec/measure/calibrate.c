@@ -21,9 +21,11 @@ typedef struct calibration {
   const weir_allocator *alloc;
   const weir_placement *placement;
   const weir_measured *measured;
-  uint32_t threads; /* of the device that was measured */
-  weir_arena arena; /* keys */
-  weir_map keys;    /* to place in |list| */
+  const weir_plan *plan; /* that was measured; or NULL */
+  weir_device_kind kind; /* of the units that get entries */
+  uint32_t threads;      /* of the device that was measured */
+  weir_arena arena;      /* keys */
+  weir_map keys;         /* to place in |list| */
   same *list;
   uint32_t count;
   uint32_t *of; /* per unit: place in |list|; NONE: a task */
@@ -31,12 +33,20 @@ typedef struct calibration {
   weir_error *err;
 } calibration;
 
+/* Of a plan's units those on GPUs: one thread has been all of the others'. */
+static bool is_measured(const calibration *c, uint32_t u) {
+  if (c->plan == NULL) return true;
+  uint32_t device = c->plan->result.plan->device[u];
+  return c->placement->cluster->devices[device].name.type == c->kind;
+}
+
 static weir_status add_unit(calibration *c, const weir_signer *signer,
                             weir_strbuf *text, uint32_t u) {
   const weir_unit *unit = &c->placement->units[u];
   const weir_node_id *members = c->placement->members + unit->first_member;
   weir_place_work work;
   c->of[u] = WEIR_PLACE_NONE;
+  if (!is_measured(c, u)) return WEIR_OK;
   WEIR_TRY(weir_place_work_of(c->placement->graph, members, unit->member_count,
                               &work, c->err));
   if (work.given) return WEIR_OK;
@@ -98,9 +108,9 @@ static weir_status set_entries(calibration *c, weir_costs *costs) {
         .sample = weir_sample_of(c->times + (size_t)k * m->runs, m->runs),
         .flops = c->list[k].work.flops,
         .bytes = c->list[k].work.bytes};
-    WEIR_TRY(weir_costs_set(costs, weir_device_kind_host(), c->list[k].key, &e,
-                            c->err));
+    WEIR_TRY(weir_costs_set(costs, (int)c->kind, c->list[k].key, &e, c->err));
   }
+  if (c->plan != NULL) return WEIR_OK; /* devices work side by side */
   (void)weir_costs_set_step(
       costs, &(weir_cost_step){.cls = (int)weir_device_kind_host(),
                                .threads = c->threads,
@@ -117,7 +127,11 @@ weir_status weir_calibrate(const weir_env *env,
       .alloc = env->alloc,
       .placement = request->placement,
       .measured = measured,
-      .threads = request->threads > 0 ? (uint32_t)request->threads : 1,
+      .plan = request->plan,
+      .kind = request->plan != NULL ? WEIR_GPU : weir_device_kind_host(),
+      .threads = request->plan == NULL && request->threads > 0
+                     ? (uint32_t)request->threads
+                     : 1,
       .err = err};
   weir_arena_init(&c.arena, c.alloc);
   weir_map_init(&c.keys, c.alloc);

@@ -9,7 +9,9 @@
 /* Measures the graph of |request| (on one thread) and sets an entry for each of
  * its units, and one for the time of a step beside its units. Tasks get none:
  * they carry their own time. Units of one signature share an entry: in each run
- * their mean, over all runs the median. Errors: as weir_measure. */
+ * their mean, over all runs the median. With a plan only its units on GPUs get
+ * entries, as costs of a GPU, and the step gets none. Errors: as weir_measure.
+ */
 weir_status weir_calibrate(const weir_env *env,
                            const weir_measure_request *request,
                            weir_costs *costs, weir_error *err);

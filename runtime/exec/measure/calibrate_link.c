@@ -19,10 +19,9 @@
  * that latency and bandwidth both show. The part of it in which the sender is
  * busy is the time of the send instructions, from traces of further runs. */
 
-enum { HOPS = 4, RUNS = 15, SIZES = 14, EVENTS = 256 };
+enum { HOPS = 4, RUNS = 15, EVENTS = 256 };
 
-/* Tensor |i| of the sweep: 1, 4, 16 ... 64 Mi bytes. */
-static int64_t size_of(int i) {
+int64_t weir_link_size(int i) {
   return INT64_C(1) << (2 * i);
 }
 
@@ -136,8 +135,8 @@ static weir_status time_chain(const weir_env *env, int64_t bytes, bool two,
  * and v = bytes/ns. Neither is negative: the other is then fitted alone. */
 static void fit(const int64_t *ns, int64_t *out_ns, int64_t *out_fs) {
   double uu = 0, uv = 0, vv = 0, u1 = 0, v1 = 0;
-  for (int i = 0; i < SIZES; i++) {
-    double u = 1 / (double)ns[i], v = (double)size_of(i) / (double)ns[i];
+  for (int i = 0; i < WEIR_LINK_SIZES; i++) {
+    double u = 1 / (double)ns[i], v = (double)weir_link_size(i) / (double)ns[i];
     uu += u * u;
     uv += u * v;
     vv += v * v;
@@ -153,30 +152,40 @@ static void fit(const int64_t *ns, int64_t *out_ns, int64_t *out_fs) {
   *out_fs = b < 0 ? 0 : (int64_t)(b * 1000000);
 }
 
+/* How far the times lie from the line, in thousandths: the sizes' median. */
+static uint32_t spread_of(const weir_cost_piece *p, const int64_t *ns) {
+  int64_t off[WEIR_LINK_SIZES];
+  for (int i = 0; i < WEIR_LINK_SIZES; i++) {
+    double line = (double)p->latency_ns +
+                  (double)p->fs_per_byte * (double)weir_link_size(i) / 1000000;
+    double d = line - (double)ns[i];
+    off[i] = (int64_t)((d < 0 ? -d : d) * 1000 / (double)ns[i]);
+  }
+  return (uint32_t)weir_sample_of(off, WEIR_LINK_SIZES).median_ns;
+}
+
+weir_cost_piece weir_link_fit(const int64_t *ns, const int64_t *send,
+                              uint32_t runs) {
+  weir_cost_piece p = {.count = WEIR_LINK_SIZES * runs};
+  fit(ns, &p.latency_ns, &p.fs_per_byte);
+  if (send != NULL) fit(send, &p.send_ns, &p.send_fs_per_byte);
+  p.spread_permille = spread_of(&p, ns);
+  return p;
+}
+
 weir_status weir_calibrate_link(const weir_env *env, weir_costs *costs,
                                 weir_error *err) {
-  int64_t ns[SIZES], send[SIZES], off[SIZES];
-  weir_cost_piece p = {.count = SIZES * RUNS};
-  for (int i = 0; i < SIZES; i++) {
+  int64_t ns[WEIR_LINK_SIZES], send[WEIR_LINK_SIZES];
+  for (int i = 0; i < WEIR_LINK_SIZES; i++) {
     weir_cost_sample one, two, sends;
-    WEIR_TRY(time_chain(env, size_of(i), false, &one, NULL, err));
-    WEIR_TRY(time_chain(env, size_of(i), true, &two, &sends, err));
+    WEIR_TRY(time_chain(env, weir_link_size(i), false, &one, NULL, err));
+    WEIR_TRY(time_chain(env, weir_link_size(i), true, &two, &sends, err));
     ns[i] = (two.median_ns - one.median_ns) / HOPS;
     send[i] = sends.median_ns / HOPS;
     if (send[i] < 1) send[i] = 1;
     if (ns[i] < send[i]) ns[i] = send[i]; /* noise: a hop begins with a send */
   }
-  fit(ns, &p.latency_ns, &p.fs_per_byte);
-  fit(send, &p.send_ns, &p.send_fs_per_byte);
-  for (int i = 0; i < SIZES; i++) {
-    double line = (double)p.latency_ns +
-                  (double)p.fs_per_byte * (double)size_of(i) / 1000000;
-    double d = line - (double)ns[i];
-    off[i] = (int64_t)((d < 0 ? -d : d) * 1000 / (double)ns[i]);
-  }
-  /* The distance of the line from the times measured: the sizes' median. */
-  p.spread_permille = (uint32_t)weir_sample_of(off, SIZES).median_ns;
-  costs->pieces[0] = p;
+  costs->pieces[0] = weir_link_fit(ns, send, RUNS);
   costs->piece_count = 1;
   return WEIR_OK;
 }

@@ -13,4 +13,17 @@
 weir_status weir_calibrate_link(const weir_env *env, weir_costs *costs,
                                 weir_error *err);
 
+/* ---- Lines through times of copies, of any link */
+
+enum { WEIR_LINK_SIZES = 14 };
+
+/* Size |i| of a sweep: 1, 4, 16 ... 64 Mi bytes. */
+int64_t weir_link_size(int i);
+
+/* The line through |ns|, the time of each size, and through |send|, the part of
+ * it in which the sender is busy (NULL: it never is), all at least 1; each is
+ * the median of |runs|. */
+weir_cost_piece weir_link_fit(const int64_t *ns, const int64_t *send,
+                              uint32_t runs);
+
 #endif

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "placement/cluster/machine.h"
 #include "runtime/exec/measure/measure_copies.h"
 #include "runtime/exec/program/program.h"
 #include "runtime/exec/run/trace.h"
@@ -258,6 +259,13 @@ static weir_status run_once(measuring *m, bool traced) {
   return weir_binding_run(m->binding, &o, m->err);
 }
 
+/* A copy of a GPU between its memory and what a caller feeds or fetches: the
+ * work of no unit, which has one cost whoever wants its value. */
+static bool is_staging(const weir_trace_event *e) {
+  return e->by_device && (strcmp(e->category, "feed") == 0 ||
+                          strcmp(e->category, "fetch") == 0);
+}
+
 /* Adds up by unit the events of a run that took |took| in all. */
 static void take_events(measuring *m, uint32_t run, int64_t took) {
   size_t count = weir_trace_count(m->trace);
@@ -268,7 +276,8 @@ static void take_events(measuring *m, uint32_t run, int64_t took) {
     weir_trace_event e = weir_trace_event_at(m->trace, i);
     uint32_t u = unit_of(m, &e);
     if (weir_copies_take(&m->copies, &e, u)) continue;
-    int64_t ns = e.end_ns - e.start_ns - m->clock_ns;
+    if (is_staging(&e)) continue;
+    int64_t ns = e.end_ns - e.start_ns - (e.by_device ? 0 : m->clock_ns);
     if (u != WEIR_PLACE_NONE) m->beside[run] -= e.end_ns - e.start_ns;
     if (u != WEIR_PLACE_NONE && ns > 0) sums[u] += ns;
   }
@@ -284,7 +293,7 @@ static void keep_times(measuring *m, int64_t begin_ns) {
   for (size_t i = 0; i < count; i++) {
     weir_trace_event e = weir_trace_event_at(m->trace, i);
     uint32_t u = unit_of(m, &e);
-    if (u == WEIR_PLACE_NONE || weir_copies_is(&e)) continue;
+    if (u == WEIR_PLACE_NONE || weir_copies_is(&e) || is_staging(&e)) continue;
     if (out->start_ns[u] < 0 || e.start_ns - begin_ns < out->start_ns[u])
       out->start_ns[u] = e.start_ns - begin_ns;
     if (e.end_ns - begin_ns > out->end_ns[u])
@@ -389,6 +398,17 @@ static void end(measuring *m) {
   weir_free(a, m->fetches);
   weir_free(a, m->steps);
   weir_free(a, m->beside);
+}
+
+int weir_measure_threads(const weir_plan *plan) {
+  const weir_cluster *cluster = plan->placement->cluster;
+  bool used[WEIR_PLACE_DEVICES] = {false};
+  uint32_t threads = 0;
+  for (uint32_t n = 0; n < plan->view.problem->node_count; n++)
+    used[plan->view.plan->device[n]] = true;
+  for (uint32_t d = 0; d < cluster->device_count; d++)
+    if (used[d]) threads += cluster->classes[cluster->devices[d].cls].threads;
+  return threads < WEIR_MACHINE_THREADS ? (int)threads : WEIR_MACHINE_THREADS;
 }
 
 weir_status weir_measure(const weir_env *env,

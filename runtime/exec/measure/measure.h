@@ -10,7 +10,8 @@
  * The whole graph runs, with random inputs, on a pool and session of its own:
  * so a unit finds caches, layouts and packed weights as in any run. Every other
  * run is traced, and the times of its events are added up by unit; the other
- * runs give the length of a step without readings of the clock in between. */
+ * runs give the length of a step without readings of the clock in between.
+ * Units on a GPU have times of the GPU's clock. */
 
 typedef struct weir_measure_request {
   const weir_goal *goal;
@@ -54,6 +55,10 @@ weir_status weir_measure(const weir_env *env,
                          const weir_measure_request *request,
                          weir_measured **out_measured, weir_error *err);
 void weir_measured_release(weir_measured *measured); /* NULL-safe */
+
+/* The threads of a pool that carries |plan| out: those of all its devices that
+ * have work, as many as a pool has at most. */
+int weir_measure_threads(const weir_plan *plan);
 
 /* Median, spread and number of |count| times, which are sorted. */
 weir_cost_sample weir_sample_of(int64_t *times, uint32_t count);

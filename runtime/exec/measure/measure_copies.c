@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/measure/measure_copies.h"
 
+#include "runtime/exec/program/instr_gpu.h"
+
 /* Copies of a plan from events of a trace. The event of a send has its device
  * but not the receiver's; that of a receive has its device, but begins long
  * before the bytes come. So a copy begins with the earliest send of its unit's
- * values, and ends with the last receive of them on the copy's device. Copies
+ * values, and ends with the last receive of them on the copy's device. A GPU
+ * that sends copies to the host first, and one that receives from it last: then
+ * the copy begins or ends with that. Copies
  * of one unit are a list, so an event costs O(copies of its unit). */
 
 void weir_copies_forget(weir_copy_finder *f) {
@@ -66,15 +70,27 @@ void weir_copies_end(weir_copy_finder *f) {
   weir_free(f->alloc, f->end_ns);
 }
 
+/* Whether |e| is a |category|, or the copy called |kernel| of a GPU's part. */
+static bool is_end(const weir_trace_event *e, const char *category,
+                   const char *kernel) {
+  return strcmp(e->category, category) == 0 ||
+         (e->by_device && strcmp(e->category, "copy") == 0 &&
+          strcmp(e->kernel, kernel) == 0);
+}
+
+static bool is_send(const weir_trace_event *e) {
+  return is_end(e, "send", WEIR_GPU_COPY_OUT);
+}
+
 bool weir_copies_is(const weir_trace_event *e) {
-  return strcmp(e->category, "send") == 0 || strcmp(e->category, "recv") == 0;
+  return is_send(e) || is_end(e, "recv", WEIR_GPU_COPY_IN);
 }
 
 bool weir_copies_take(weir_copy_finder *f, const weir_trace_event *e,
                       uint32_t unit) {
   if (!weir_copies_is(e)) return false;
   if (f->plan == NULL || unit == WEIR_PLACE_NONE) return true;
-  bool send = e->category[0] == 's';
+  bool send = is_send(e);
   for (uint32_t k = f->first[unit]; k != WEIR_PLACE_NONE; k = f->next[k]) {
     const weir_place_copy *c = &f->plan->copies[k];
     if (send && (f->begin_ns[k] < 0 || e->start_ns < f->begin_ns[k]))

@@ -28,7 +28,7 @@ weir_status weir_copies_begin(weir_copy_finder *finder,
 void weir_copies_end(weir_copy_finder *finder);
 /* A new run begins. */
 void weir_copies_forget(weir_copy_finder *finder);
-/* Whether |event| is a send or a receive. */
+/* Whether |event| is a send, a receive, or a GPU's copy for one. */
 bool weir_copies_is(const weir_trace_event *event);
 /* Notes |event|, a send or receive of a value of |unit|; false: it is neither.
  */

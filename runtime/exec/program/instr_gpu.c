@@ -129,8 +129,8 @@ weir_status weir_instr_gpu_copy(weir_program_builder *builder,
   static const struct {
     weir_run_fn run;
     const char *kernel;
-  } kWays[] = {[WEIR_GPU_IN] = {run_in, "copy.host_to_gpu"},
-               [WEIR_GPU_OUT] = {run_out, "copy.gpu_to_host"},
+  } kWays[] = {[WEIR_GPU_IN] = {run_in, WEIR_GPU_COPY_IN},
+               [WEIR_GPU_OUT] = {run_out, WEIR_GPU_COPY_OUT},
                [WEIR_GPU_WITHIN] = {run_within, "copy.gpu"}};
   WEIR_TABLE_OF(kWays, WEIR_GPU_WAYS);
   spec->kernel = kWays[way].kernel;

@@ -13,6 +13,10 @@ typedef enum weir_gpu_way {
   WEIR_GPU_WAYS
 } weir_gpu_way;
 
+/* The kernels' names. */
+#define WEIR_GPU_COPY_IN "copy.host_to_gpu"
+#define WEIR_GPU_COPY_OUT "copy.gpu_to_host"
+
 /* Fills |spec|'s run, state and costs. Errors: W6001, which sticks. */
 weir_status weir_instr_gpu_copy(weir_program_builder *builder,
                                 weir_instr_kind kind, weir_gpu_way way,

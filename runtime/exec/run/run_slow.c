@@ -212,8 +212,8 @@ static const char *category(weir_instr_kind kind) {
   return kNames[kind];
 }
 
-void weir_frame_trace(weir_frame *f, uint32_t instr, int64_t start_ns,
-                      int64_t end_ns, int thread) {
+static void add_event(weir_frame *f, uint32_t instr, int64_t start_ns,
+                      int64_t end_ns, int thread, bool by_device) {
   const weir_instr_spec *s = &f->program->instrs[instr].spec;
   weir_trace_event event = {
       .name = s->node,
@@ -225,8 +225,19 @@ void weir_frame_trace(weir_frame *f, uint32_t instr, int64_t start_ns,
       .step = f->options.step,
       .node = f->program->body ? WEIR_NO_INDEX : s->node_order,
       .part = f->program->part,
-      .thread = thread};
+      .thread = thread,
+      .by_device = by_device};
   weir_trace_add(f->options.trace, &event);
+}
+
+void weir_frame_trace(weir_frame *f, uint32_t instr, int64_t start_ns,
+                      int64_t end_ns, int thread) {
+  add_event(f, instr, start_ns, end_ns, thread, false);
+}
+
+void weir_frame_trace_device(weir_frame *f, uint32_t instr, int64_t start_ns,
+                             int64_t end_ns) {
+  add_event(f, instr, start_ns, end_ns, 0, true);
 }
 
 /* The row of a trace: 0 for the caller, whose workers come after the pool's; a

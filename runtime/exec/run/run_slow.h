@@ -38,6 +38,9 @@ void weir_program_blame(const weir_program *program, uint32_t instr,
 /* Adds an event to the run's trace. */
 void weir_frame_trace(weir_frame *frame, uint32_t instr, int64_t start_ns,
                       int64_t end_ns, int thread);
+/* The same of work whose length the device's own clock has told. */
+void weir_frame_trace_device(weir_frame *frame, uint32_t instr,
+                             int64_t start_ns, int64_t end_ns);
 
 /* weir_run_ctx.hold: holds the instruction back for |ns|, or until the run must
  * stop; |spin|: without sleeping. */

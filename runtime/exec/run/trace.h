@@ -18,9 +18,10 @@ typedef struct weir_trace_event {
   weir_sv device;       /* of the part; lives as long as the program */
   int64_t start_ns, end_ns;
   uint64_t step;
-  uint32_t node; /* of the program's graph; WEIR_NO_INDEX: within a body */
-  uint32_t part; /* of the program */
-  int thread;    /* of the pool; 0 is the caller */
+  uint32_t node;  /* of the program's graph; WEIR_NO_INDEX: within a body */
+  uint32_t part;  /* of the program */
+  int thread;     /* of the pool; 0 is the caller */
+  bool by_device; /* the length is by the device's own clock */
 } weir_trace_event;
 
 /* Adds a copy of |event|. */

@@ -17,6 +17,17 @@
  * STANDIN_OTHERS=bytes and STANDIN_OTHERS_TRIES=tries set_others.
  * STANDIN_BUG=name plants a bug (bugs.h). */
 
+/* What works take by their stream's clock: a copy this and a ns for each so
+ * many bytes, four times as many between devices; a launch this and a ns a
+ * thread; a record; a task. */
+enum {
+  STANDIN_COPY_NS = 1000,
+  STANDIN_BYTES_PER_NS = 16,
+  STANDIN_LAUNCH_NS = 2000,
+  STANDIN_RECORD_NS = 500,
+  STANDIN_TASK_NS = 5000
+};
+
 typedef struct standin_counts {
   uint64_t calls;                  /* of all functions but the error's text */
   uint64_t mallocs, frees;         /* of device memory */

@@ -11,7 +11,12 @@
  * events leave open, and by the seed some of other streams. A recorded event is
  * a point, which outlives its event for as long as a work waits for it. Waits
  * are for points that were recorded before, so no circle can come about. A
- * stream that captures keeps its works elsewhere (graph.c). */
+ * stream that captures keeps its works elsewhere (graph.c).
+ *
+ * A stream has a clock that its works alone move, so times are the same in
+ * every run, whatever the machine: a copy takes 1 us and a bit for each 16
+ * bytes, a launch 2 us and a bit for each thread (standin.h has the figures). A
+ * wait moves it to the event's. */
 
 struct CUevent_st {
   standin_point *point; /* NULL: never recorded */
@@ -134,23 +139,36 @@ static void task_now(standin_work *w) {
   t->run = NULL;
 }
 
-/* A record's time is that of the work before it. */
-static void tick(struct CUstream_st *s) {
-  const standin_work *w = s->works.first;
-  if (w->kind == TASK) s->now_ns += w->task.cost_ns;
-  if (w->kind == RECORD) w->point->at_ns = s->now_ns;
-}
-
 static bool is_blocked(const struct CUstream_st *s) {
   return s->works.first == NULL ||
          (s->works.first->kind == WAIT && !s->works.first->point->done);
 }
 
+static int64_t time_of(const standin_work *w) {
+  if (w->kind == COPY) {
+    bool far = w->src_device < 0 || w->dst_device < 0;
+    return STANDIN_COPY_NS +
+           (int64_t)w->bytes /
+               (far ? STANDIN_BYTES_PER_NS : 4 * STANDIN_BYTES_PER_NS);
+  }
+  if (w->kind == RUN) {
+    const unsigned *b = w->launch->blocks;
+    return STANDIN_LAUNCH_NS + (int64_t)b[0] * b[1] * b[2] * w->launch->threads;
+  }
+  if (w->kind == TASK)
+    return w->task.cost_ns > 0 ? (int64_t)w->task.cost_ns : STANDIN_TASK_NS;
+  return w->kind == RECORD ? STANDIN_RECORD_NS : 0;
+}
+
 static void step(struct CUstream_st *s) {
-  if (s->works.first->kind == COPY) copy_now(s->works.first);
-  if (s->works.first->kind == RUN) standin_launch_run(s->works.first->launch);
-  if (s->works.first->kind == TASK) task_now(s->works.first);
-  tick(s);
+  standin_work *w = s->works.first;
+  s->clock_ns += time_of(w);
+  if (w->kind == RECORD) w->point->at_ns = s->clock_ns;
+  if (w->kind == WAIT && w->point->at_ns > s->clock_ns)
+    s->clock_ns = w->point->at_ns;
+  if (w->kind == COPY) copy_now(w);
+  if (w->kind == RUN) standin_launch_run(w->launch);
+  if (w->kind == TASK) task_now(w);
   standin_works_drop_first(&s->works);
 }
 
@@ -353,7 +371,8 @@ static cudaError_t record(cudaEvent_t event, cudaStream_t stream) {
   }
   standin_point *p = malloc(sizeof *p);
   if (p == NULL) return cudaErrorMemoryAllocation;
-  *p = (standin_point){stream, 2, false, 0}; /* the event's and the work's */
+  *p = (standin_point){.stream = stream,
+                       .uses = 2}; /* the event's and the work's */
   e = standin_put_work(stream, (standin_work){.kind = RECORD, .point = p});
   if (e != cudaSuccess) {
     free(p);
@@ -400,7 +419,8 @@ static bool keeps_time(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
   cudaError_t e = standin_begin();
   if (e == cudaSuccess && ms == NULL) e = cudaErrorInvalidValue;
-  if (e == cudaSuccess && (!keeps_time(from) || !keeps_time(to)))
+  if (e == cudaSuccess &&
+      (!keeps_time(from) || !keeps_time(to) || from->device != to->device))
     e = cudaErrorInvalidResourceHandle;
   if (e == cudaSuccess && (!from->point->done || !to->point->done))
     e = cudaErrorNotReady;

@@ -12,7 +12,7 @@ typedef struct standin_point {
   struct CUstream_st *stream;
   unsigned uses;
   bool done;
-  uint64_t at_ns; /* by the stream's clock, when it was done */
+  int64_t at_ns; /* of the stream's clock, when it happened */
 } standin_point;
 
 typedef struct standin_work {
@@ -45,7 +45,7 @@ struct CUstream_st {
   struct CUstream_st *next;
   standin_works works;
   int device;
-  uint64_t now_ns;          /* its clock: what its tasks have cost */
+  int64_t clock_ns;         /* the time that its works so far took */
   standin_capture *capture; /* NULL: works are queued */
 };
 

@@ -62,6 +62,10 @@ typedef struct weir_runtime_opts {
   /* For how long memory of a GPU is waited for that other processes hold: a
    * failure (W6001) comes when it is over. 0: not at all. */
   int64_t device_wait_ns;
+  /* The folder of lock files of GPUs that a cluster gives `share: queue`: the
+   * processes that use such a GPU take turns, and must have the same folder.
+   * Made when it is missing; copied. NULL: /tmp/weir-UID, the user's own. */
+  const char *device_locks;
 } weir_runtime_opts;
 
 /* |opts| may be NULL. Threads start with the first session.

@@ -3,6 +3,7 @@
 
 #include "runtime/exec/gpu/gpu_graph.h"
 #include "runtime/exec/gpu/gpu_memory.h"
+#include "runtime/exec/gpu/gpu_turn.h"
 #include "runtime/exec/parallel.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/run.h"
@@ -321,6 +322,10 @@ void weir_gpu_frame_queue(weir_frame_task *t, weir_worker *worker) {
     g->why = (weir_error)WEIR_ERROR_INIT;
     *g->begin = (weir_body_block){.step = f->options.step};
   }
+  if (!weir_gpu_turn_granted(t, &g->begun, &g->why)) {
+    fail_all(f, &f->program->tasks[t->index], g->begun, &g->why);
+    return;
+  }
   run_hosts(t, worker, WEIR_BEFORE);
   if (!replay(t)) queue_each(t);
 }
@@ -346,6 +351,7 @@ static void task_ended(void *self, weir_status status, const weir_error *err) {
   weir_gpu_task *gt = self;
   weir_frame *f = gt->task->frame;
   const weir_ptask *task = &f->program->tasks[gt->task->index];
+  weir_gpu_turn_leave(gt->task);
   if (status != WEIR_OK)
     fail_all(f, task, status, err);
   else if (f->gpu->begun == WEIR_OK && gt->found->fault.instr != 0)
@@ -378,6 +384,7 @@ bool weir_gpu_frame_end(weir_frame_task *t) {
   gt->end.self = gt;
   if (s == WEIR_OK) return true;
   weir_gpu_settle(g->gpu, g->queue, g->looked);
+  weir_gpu_turn_leave(t);
   fail_all(t->frame, &t->frame->program->tasks[t->index], s, &err);
   return false;
 }

@@ -41,20 +41,19 @@ static size_t output_bytes(const weir_program *p, const weir_ptask *task) {
 static weir_status make_tasks(weir_frame *f, weir_gpu_frame *g,
                               weir_error *err) {
   uint32_t count = f->program->task_count;
-  weir_device *d = g->gpu->gpu.device;
   size_t bytes = ((size_t)count + 1) * sizeof *g->found;
   void *found = NULL;
   g->tasks = weir_alloc_array(f->program->env->alloc, (size_t)count + 1,
                               sizeof *g->tasks);
   if (g->tasks == NULL) return weir_fail_memory(err, count * sizeof *g->tasks);
-  WEIR_TRY(d->vt->host_alloc(d, bytes, &found, err));
+  WEIR_TRY(weir_gpu_host_alloc_waiting(g->gpu, bytes, &found, err));
   g->found = found;
   g->begin = g->found + count;
   for (uint32_t t = 0; t < count; t++) {
     g->tasks[t].task = &f->tasks[t];
     g->tasks[t].found = &g->found[t];
     g->tasks[t].output_bytes = output_bytes(f->program, &f->program->tasks[t]);
-    WEIR_TRY(d->vt->event_create(d, &g->tasks[t].end.event, err));
+    WEIR_TRY(weir_gpu_event_waiting(g->gpu, &g->tasks[t].end.event, err));
     WEIR_TRY(weir_gpu_graphs_create(&g->tasks[t], err));
   }
   return WEIR_OK;
@@ -66,16 +65,16 @@ weir_status weir_gpu_frame_create(weir_frame *f, weir_error *err) {
   f->gpu = g;
   if (g == NULL) return weir_fail_memory(err, sizeof *g);
   g->gpu = p->gpu;
-  weir_device *d = g->gpu->gpu.device;
   void *staged = NULL;
-  WEIR_TRY(d->vt->queue_create(d, &g->queue, err));
-  WEIR_TRY(d->vt->event_create(d, &g->looked, err));
+  WEIR_TRY(weir_gpu_queue_waiting(g->gpu, &g->queue, err));
+  WEIR_TRY(weir_gpu_event_waiting(g->gpu, &g->looked, err));
   WEIR_TRY(
       weir_gpu_alloc_waiting(g->gpu, sizeof(weir_body_block), &g->block, err));
   if (p->memory_bytes > 0)
     WEIR_TRY(weir_gpu_alloc_waiting(g->gpu, p->memory_bytes, &g->memory, err));
   if (p->staged_bytes > 0)
-    WEIR_TRY(d->vt->host_alloc(d, p->staged_bytes, &staged, err));
+    WEIR_TRY(
+        weir_gpu_host_alloc_waiting(g->gpu, p->staged_bytes, &staged, err));
   g->staged = staged;
   f->memory = g->memory.handle;
   return make_tasks(f, g, err);

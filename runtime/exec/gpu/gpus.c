@@ -174,7 +174,7 @@ static weir_status create(weir_gpus *gpus, weir_exec_gpu *g,
     s = weir_device_cuda_create(gpus->env, &gpus->module, &name, &cuda,
                                 out_device, err);
   while (s != WEIR_OK &&
-         weir_gpu_wait_for(gpus->env, gpus->options.wait_ns, &wait, err));
+         weir_gpu_wait_for(gpus->env, gpus->options.wait_ns, &wait, &s, err));
   return s;
 }
 
@@ -184,8 +184,8 @@ static weir_status open_parts(weir_gpus *gpus, weir_exec_gpu *g,
   WEIR_TRY(create(gpus, g, &d, err));
   g->gpu.device = d;
   WEIR_TRY(weir_gpu_open(d, &g->gpu, err));
-  WEIR_TRY(d->vt->queue_create(d, &g->copies, err));
-  WEIR_TRY(d->vt->event_create(d, &g->copied, err));
+  WEIR_TRY(weir_gpu_queue_waiting(g, &g->copies, err));
+  WEIR_TRY(weir_gpu_event_waiting(g, &g->copied, err));
   if (pthread_create(&g->thread, NULL, wait_for_ends, g) != 0)
     return weir_fail(err, WEIR_W6003, NULL,
                      "the system refused the thread of GPU %d", (int)g->index);

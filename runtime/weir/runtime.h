@@ -60,7 +60,8 @@ typedef struct weir_runtime_opts {
    * machine lacks it, or oneDNN uses another already). */
   const char *isa;
   /* For how long memory of a GPU is waited for that other processes hold: a
-   * failure (W6001) comes when it is over. 0: not at all. */
+   * failure (W6001) comes when it is over, that of the run (W5005, W5006) when
+   * it is cancelled or out of time. 0: not at all. */
   int64_t device_wait_ns;
   /* The folder of lock files of GPUs that a cluster gives `share: queue`: the
    * processes that use such a GPU take turns, and must have the same folder.

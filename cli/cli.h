@@ -79,6 +79,7 @@ typedef struct cli_args {
   int64_t at_step; /* a checkpoint's, or -1 */
   int64_t days;    /* of certificates; 0: not given */
   int64_t timeout_ns, time_ns, device_wait_ns;
+  const char *device_locks;
   /* Clusters: |tasks| is --cluster of commands that run. */
   const char *tasks, *local, *task_threads, *job, *listen, *share;
   int64_t index, start_ns, step_ns, heartbeat_ns;

@@ -128,6 +128,7 @@ int cli_job_open(cli_job *job, const cli_args *args, int threads) {
   if (s == WEIR_OK) s = threads_of(args, threads, &opts.threads, &err);
   opts.timeout_ns = args->timeout_ns;
   opts.device_wait_ns = args->device_wait_ns;
+  opts.device_locks = args->device_locks;
   opts.isa = args->isa;
   opts.tune = args->tune;
   opts.on_log = on_log;

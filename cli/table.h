@@ -74,7 +74,10 @@
 #define DEVICE_WAIT                                                           \
   TIME("device-wait", "TIME", device_wait_ns, NULL,                           \
        "wait so long for memory of a GPU that other processes hold (0s); no " \
-       "effect without GPUs")
+       "effect without GPUs"),                                                \
+      TEXT("device-locks", 0, "DIR", device_locks, NULL,                      \
+           "the folder of lock files of GPUs with `share: queue`, which "     \
+           "processes use in turns (/tmp/weir-UID)")
 #define TUNE                                                              \
   TEXT("tune", 0, "FILE", tune, NULL,                                     \
        "take algorithms of matrix products on GPUs from FILE; for those " \

@@ -290,6 +290,7 @@ static weir_status add_device(reader *r, weir_cluster_device *d,
   d->task = c->task_count;
   d->memory_bytes = part->model.memory_bytes;
   d->memory_given = part->memory_given;
+  d->in_turns = part->in_turns;
   c->kind_count[at->kind]++;
   c->classes[d->cls].count++;
   return d->text.data != NULL ? WEIR_OK : weir_fail_memory(r->err, 64);
@@ -409,11 +410,11 @@ weir_status weir_cluster_from_yaml(const weir_allocator *alloc,
   return end(&r, s, out_cluster);
 }
 
-/* `gpu_memory`: the kind whose memory |key| is; ANY: it is something else. */
-static weir_device_kind memory_of(weir_sv key) {
-  static const char kMemory[] = "_memory";
-  size_t n = sizeof kMemory - 1;
-  if (key.size <= n || memcmp(key.data + key.size - n, kMemory, n) != 0)
+/* `gpu_memory`: the kind whose |what| ("_memory") |key| is; ANY: it is
+ * something else. */
+static weir_device_kind kind_in(weir_sv key, const char *what) {
+  size_t n = strlen(what);
+  if (key.size <= n || memcmp(key.data + key.size - n, what, n) != 0)
     return WEIR_DEVICE_ANY;
   return weir_device_kind_find((weir_sv){key.data, key.size - n});
 }
@@ -424,10 +425,14 @@ static weir_status read_pair(reader *r, weir_sv pair) {
   if (equals == NULL) return bad(r, NULL, "expected NAME=NUMBER", pair);
   weir_sv key = {pair.data, (size_t)(equals - pair.data)};
   weir_sv value = {equals + 1, pair.size - key.size - 1};
-  weir_device_kind kind = memory_of(key);
+  weir_device_kind kind = kind_in(key, "_memory");
   if (kind != WEIR_DEVICE_ANY)
     return weir_machine_set_memory(&r->machine.parts[kind], value, NULL,
                                    r->err);
+  kind = kind_in(key, "_share");
+  if (kind != WEIR_DEVICE_ANY)
+    return weir_machine_set_share(&r->machine.parts[kind], kind, value, NULL,
+                                  r->err);
   if (!weir_text_int(value, &count))
     return bad(r, NULL, "expected NAME=NUMBER", pair);
   return read_count(r, key, count, NULL, NULL);

@@ -19,7 +19,7 @@
  *     threads: 4                          # of each CPU device; 1 is the
  * default devices:                            # figures of a kind of device
  *       cpu: {memory: 32GiB, gflops: 150, bandwidth: 20GB/s, overhead: 1us}
- *       gpu: {memory: 80GiB}
+ *       gpu: {memory: 80GiB, share: queue}  # processes use it in turns
  *     network: {latency: 50us, bandwidth: 1.2GB/s}   # between tasks; also
  *                              # send_overhead: 2us, send_bandwidth: 8GB/s
  *     local: {latency: 2us, bandwidth: 10GB/s}       # between devices of one
@@ -35,8 +35,9 @@
  *       - {address: "host-b:2222", cpu: {gflops: 300, memory: 8GiB}}
  *
  * The short form "ps=1,worker=2,gpu=1,threads=4" has the section's numbers, and
- * "gpu_memory=8GiB" the memory of each device of a kind; "auto" is one worker
- * with this machine's CPU; weir_place_request.machine adds its GPUs. */
+ * "gpu_memory=8GiB" the memory of each device of a kind, "gpu_share=queue" how
+ * processes share it; "auto" is one worker with this machine's CPU;
+ * weir_place_request.machine adds its GPUs. */
 
 typedef struct weir_cluster_task {
   weir_sv job;
@@ -52,6 +53,7 @@ typedef struct weir_cluster_device {
   uint32_t cls;         /* in |classes| */
   int64_t memory_bytes; /* cap; INT64_MAX: none */
   bool memory_given;    /* by the cluster; else the cap is the kind's */
+  bool in_turns;        /* processes use it in turns: `share: queue` */
 } weir_cluster_device;
 
 /* Devices of one kind that cost the same: classes of a problem. */

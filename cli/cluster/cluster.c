@@ -134,6 +134,7 @@ static weir_status start_task(const starting *s, size_t i, const char *job,
   add_time(&w, "--heartbeat", a->heartbeat_ns);
   add_time(&w, "--device-wait", a->device_wait_ns);
   add_value(&w, "--tune", a->tune);
+  add_value(&w, "--device-locks", a->device_locks);
   if (a->quiet) add(&w, "--quiet");
   add(&w, NULL);
   return cli_spawn_start(l->spawn, name, (char *const *)(uintptr_t)w.at, err);

@@ -6,9 +6,9 @@
 #include "placement/lower/cost_file_read.h"
 
 enum {
-  PLACING_MARK = 0x32434c50, /* PLC2 */
+  PLACING_MARK = 0x33434c50, /* PLC3 */
   TASK_BYTES = 28,
-  DEVICE_BYTES = 28,
+  DEVICE_BYTES = 32,
   WISH_BYTES = 16,
   HOME_BYTES = 12
 };
@@ -51,6 +51,7 @@ static void write_cluster(weir_strbuf *out, const weir_cluster *c) {
     weir_carry_u32(out, d->cls);
     weir_carry_i64(out, d->memory_bytes);
     weir_carry_u32(out, d->memory_given);
+    weir_carry_u32(out, d->in_turns);
   }
   for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
     weir_carry_u32(out, c->kind_count[k]);
@@ -194,6 +195,7 @@ static weir_status read_devices(taker *t) {
     d->cls = weir_reader_u32le(&t->r);
     d->memory_bytes = weir_carried_i64(&t->r);
     d->memory_given = weir_reader_u32le(&t->r) != 0;
+    d->in_turns = weir_reader_u32le(&t->r) != 0;
     if (d->task >= c->task_count || d->cls >= WEIR_PLACE_CLASSES ||
         d->memory_bytes < 0 ||
         weir_device_name_parse(d->text, &d->name, NULL, NULL) != WEIR_OK ||

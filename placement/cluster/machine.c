@@ -54,6 +54,17 @@ weir_status weir_machine_set_memory(weir_machine_part *p, weir_sv text,
   return bad(err, at, "a size above 0 is written 16GiB", text);
 }
 
+weir_status weir_machine_set_share(weir_machine_part *p, weir_device_kind kind,
+                                   weir_sv text, const weir_mark *at,
+                                   weir_error *err) {
+  p->in_turns = weir_sv_is(text, "queue");
+  if (!p->in_turns && !weir_sv_is(text, "memory"))
+    return bad(err, at, "share is queue or memory", text);
+  if (kind == WEIR_GPU) return WEIR_OK;
+  return bad(err, at, "only a gpu has `share`",
+             weir_sv_from(weir_device_kinds[kind]->name));
+}
+
 /* ---- Keys of a kind */
 
 static weir_status read_threads(const weir_yaml_entry *e, weir_device_kind kind,
@@ -94,9 +105,9 @@ static weir_status no_such_figure(const weir_yaml_entry *e, bool counts,
                                   weir_error *err) {
   return bad(err, &e->key_mark,
              counts ? "no such key, expected count, memory, gflops, "
-                      "bandwidth, overhead or threads"
+                      "bandwidth, overhead, threads or share"
                     : "no such key, expected memory, gflops, bandwidth, "
-                      "overhead or threads",
+                      "overhead, threads or share",
              e->key);
 }
 
@@ -117,6 +128,8 @@ static weir_status read_figure(const weir_yaml_entry *e, weir_device_kind kind,
     return bad(err, &v->mark, "a time is written 2us", text);
   }
   if (weir_sv_is(e->key, "gflops")) return read_gflops(e, text, p, err);
+  if (weir_sv_is(e->key, "share"))
+    return weir_machine_set_share(p, kind, text, &v->mark, err);
   if (weir_sv_is(e->key, "threads")) return read_threads(e, kind, p, err);
   if (counts && weir_sv_is(e->key, "count")) return read_number_of(v, p, err);
   return no_such_figure(e, counts, err);

@@ -17,6 +17,7 @@ typedef struct weir_machine_part {
   uint32_t threads;  /* of one device; 1 where the kind is no host's */
   bool rate_given;   /* model.mflops is the device's; else one thread's */
   bool memory_given; /* else model.memory_bytes is the kind's */
+  bool in_turns;     /* `share: queue`: processes use a device in turns */
   weir_device_model model;
 } weir_machine_part;
 
@@ -30,8 +31,8 @@ weir_machine weir_machine_default(void);
 /* The figures of one device with all its threads. */
 weir_device_model weir_machine_model(const weir_machine_part *part);
 
-/* Reads `memory`, `gflops`, `bandwidth`, `overhead`, `threads` and, where
- * |counts|, `count` of map |y| over those of |part|. Errors: W3020 with a
+/* Reads `memory`, `gflops`, `bandwidth`, `overhead`, `threads`, `share` and,
+ * where |counts|, `count` of map |y| over those of |part|. Errors: W3020 with a
  * place. */
 weir_status weir_machine_read_part(const weir_yaml *y, weir_device_kind kind,
                                    bool counts, weir_machine_part *part,
@@ -48,6 +49,12 @@ weir_status weir_machine_read_key(const weir_yaml_entry *e,
  * be NULL). */
 weir_status weir_machine_set_memory(weir_machine_part *part, weir_sv text,
                                     const weir_mark *at, weir_error *err);
+
+/* Sets how processes share each device of |part|, of |kind|: "queue" or
+ * "memory". Errors: W3020 at |at| (may be NULL). */
+weir_status weir_machine_set_share(weir_machine_part *part,
+                                   weir_device_kind kind, weir_sv text,
+                                   const weir_mark *at, weir_error *err);
 
 /* Sets the threads of each device of the host's kinds. Errors: W3020 at |at|
  * (may be NULL). */

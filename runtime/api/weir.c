@@ -73,6 +73,23 @@ static void warn(void *self, const weir_error *warning) {
   weir_log_diag(self, &diag);
 }
 
+static weir_status create_gpus(weir_runtime *runtime,
+                               const weir_runtime_opts *opts, weir_error *err) {
+  if (opts->device_locks != NULL) {
+    size_t bytes = strlen(opts->device_locks) + 1;
+    runtime->device_locks = weir_alloc(runtime->env.alloc, bytes);
+    if (runtime->device_locks == NULL) return weir_fail_memory(err, bytes);
+    memcpy(runtime->device_locks, opts->device_locks, bytes);
+  }
+  const weir_gpus_options gpus = {.wait_ns = opts->device_wait_ns,
+                                  .locks = runtime->device_locks,
+                                  .tune = opts->tune,
+                                  .warn = warn,
+                                  .say = say,
+                                  .say_self = runtime};
+  return weir_gpus_create(&runtime->env, &gpus, &runtime->env.gpus, err);
+}
+
 static weir_status make_runtime(const weir_runtime_opts *opts,
                                 const weir_allocator_hook *hook,
                                 weir_runtime **out_runtime, weir_error *err) {
@@ -102,13 +119,7 @@ static weir_status make_runtime(const weir_runtime_opts *opts,
   runtime->on_log = opts->on_log;
   runtime->on_log_self = opts->on_log_self;
   pthread_mutex_init(&runtime->lock, NULL);
-  const weir_gpus_options gpus = {.wait_ns = opts->device_wait_ns,
-                                  .tune = opts->tune,
-                                  .say = say,
-                                  .warn = warn,
-                                  .say_self = runtime};
-  weir_status s =
-      weir_gpus_create(&runtime->env, &gpus, &runtime->env.gpus, err);
+  weir_status s = create_gpus(runtime, opts, err);
   if (s == WEIR_OK) {
     *out_runtime = runtime;
     return s;
@@ -146,6 +157,7 @@ void weir_runtime_release(weir_runtime *runtime) {
   weir_pool_release(runtime->pool);
   weir_gpus_release(runtime->env.gpus);
   weir_op_set_release(runtime->ops);
+  weir_free(runtime->env.alloc, runtime->device_locks);
   pthread_mutex_destroy(&runtime->lock);
   weir_free(runtime->env.alloc, runtime);
   weir_heap_release(heap);

@@ -35,6 +35,7 @@ struct weir_runtime {
   atomic_int refs;
   weir_heap *heap; /* NULL: no limit and no hook */
   weir_env env;
+  char *device_locks;                 /* NULL: the user's own */
   uint64_t memory_limit, build_limit; /* 0: none */
   int64_t deadline_ns;                /* on env.clock; 0: none */
   int threads;

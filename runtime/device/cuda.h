@@ -28,6 +28,8 @@ typedef struct weir_cuda_gpu {
   char name[WEIR_CUDA_NAME_BYTES]; /* the driver's */
   int32_t major, minor;            /* compute capability 9.0 */
   uint64_t total_bytes;            /* of its memory */
+  char id[WEIR_CUDA_NAME_BYTES];   /* the same to all processes of the machine:
+                                      "GPU-", and its UUID in hexadecimal */
 } weir_cuda_gpu;
 
 /* The GPUs that CUDA sees, numbered in its order. */

@@ -60,7 +60,8 @@ typedef struct weir_runtime_opts {
    * machine lacks it, or oneDNN uses another already). */
   const char *isa;
   /* For how long memory of a GPU is waited for that other processes hold: a
-   * failure (W6001) comes when it is over. 0: not at all. */
+   * failure (W6001) comes when it is over, that of the run (W5005, W5006) when
+   * it is cancelled or out of time. 0: not at all. */
   int64_t device_wait_ns;
   /* A file of algorithms for products of matrices on GPUs: for each product
    * that it lacks up to eight are timed when a program is made, and the
@@ -71,6 +72,10 @@ typedef struct weir_runtime_opts {
    * program (W4001, W4002, W5009, W6005). Opened with the first product;
    * copied. NULL: the library's heuristic chooses. */
   const char *tune;
+  /* The folder of lock files of GPUs that a cluster gives `share: queue`: the
+   * processes that use such a GPU take turns, and must have the same folder.
+   * Made when it is missing; copied. NULL: /tmp/weir-UID, the user's own. */
+  const char *device_locks;
 } weir_runtime_opts;
 
 /* |opts| may be NULL. Threads start with the first session.

@@ -15,6 +15,7 @@
 
 #include "runtime/base/env_system.h"
 #include "runtime/base/fs/fs_open.h"
+#include "runtime/base/fs/fs_own.h"
 #include "runtime/base/fs/fs_system.h"
 #include "tests/check.h"
 
@@ -143,6 +144,46 @@ static void open_in(const char *path, bool make, const char *id,
   assert_error(F->open(NULL, "root", path, make, &folder, &err), &err, id);
   if (strstr(err.message, says) == NULL) fail_msg("%s", err.message);
   assert_null(folder);
+}
+
+/* A folder that processes of one user meet in. */
+static void a_users_own_folder(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  char path[WEIR_OWN_FOLDER_BYTES], want[WEIR_OWN_FOLDER_BYTES];
+  struct stat s;
+  for (int again = 0; again < 2; again++)
+    assert_ok(weir_own_folder_at("own", &err), &err);
+  assert_int_equal(stat("own", &s), 0);
+  assert_int_equal(s.st_mode & 07777, 0700);
+  const struct {
+    mode_t mode;
+    bool good;
+  } rows[] = {{0755, true}, {0720, false}, {0702, false}, {01777, false}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    assert_int_equal(chmod("own", rows[i].mode), 0);
+    weir_status status = weir_own_folder_at("own", &err);
+    if (rows[i].good) {
+      assert_ok(status, &err);
+      continue;
+    }
+    assert_error(status, &err, "W4002");
+    assert_non_null(strstr(err.message, "other users may write into it"));
+  }
+  assert_int_equal(chmod("own", 0700), 0);
+  assert_int_equal(symlink("own", "to_own"), 0);
+  assert_error(weir_own_folder_at("to_own", &err), &err, "W4002");
+  assert_non_null(strstr(err.message, "a file or a link stands in its place"));
+  assert_error(weir_own_folder_at("no/own", &err), &err, "W4002");
+  if (geteuid() != 0) {
+    assert_error(weir_own_folder_at("/", &err), &err, "W4002");
+    assert_non_null(strstr(err.message, "another user has made it"));
+  }
+  snprintf(want, sizeof want, "/tmp/weir-%u", (unsigned)geteuid());
+  assert_ok(weir_own_folder(path, &err), &err);
+  assert_string_equal(path, want);
+  assert_int_equal(rmdir("own"), 0);
+  assert_int_equal(unlink("to_own"), 0);
 }
 
 static void beneath_a_root(void **state) {
@@ -373,6 +414,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(writes_renames_removes, setup, teardown),
       cmocka_unit_test_setup_teardown(what_is_no_folder, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_users_own_folder, setup, teardown),
       cmocka_unit_test_setup_teardown(beneath_a_root, setup, teardown),
       cmocka_unit_test_setup_teardown(steps_are_as_strict, setup, teardown),
       cmocka_unit_test_setup_teardown(sandboxes_without_openat2, setup,

@@ -11,9 +11,11 @@ that are lost and that are full.
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 WEIR, ROOT, BUILD = (os.path.abspath(a) for a in sys.argv[1:4])
@@ -447,6 +449,21 @@ class Bad(Data):
                     fr" \d+ are in use here{limit}, \d+ of 1073741824 are free "
                     r"there, other processes and CUDA itself hold 1073000000"
                     + says)
+
+    def test_a_signal_ends_a_wait(self):
+        self.on_standin()
+        env = {**ENV, "LD_LIBRARY_PATH": CUDA, "STANDIN_OTHERS": "1073000000"}
+        p = subprocess.Popen([WEIR, "run", self.graph("mlp"), *ONE_GPU,
+                              "--device-wait", "1h"], env=env, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(p.communicate)
+        self.addCleanup(p.kill)
+        time.sleep(2)
+        self.assertIsNone(p.poll())
+        p.send_signal(signal.SIGINT)
+        _, err = p.communicate(timeout=HANG / 4)
+        self.assertEqual(p.returncode, 130, err)
+        self.assertIn("W5005", err)
 
     def test_workers_between_graphs_have_limits(self):
         self.on_standin()

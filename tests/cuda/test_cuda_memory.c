@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cublas_api.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "runtime/exec/gpu/gpu_memory.h"
 #include "runtime/exec/session/session_snapshot.h"
 #include "runtime/exec/session/session_vars.h"
+#include "tests/cuda/gemm_case.h"
 #include "tests/cuda/scene.h"
 
 /* Memory of GPUs that several tasks and processes have: limits and waits. */
@@ -23,6 +25,17 @@ static const char kCounter[] =
     "outputs: [s]\n"
     "placement:\n"
     "  - {match: '*', device: '/task:0/gpu:0'}\n";
+
+/* A product has a handle, a constant and staged outputs. */
+static const char kProduct[] =
+    "weir: 1\n"
+    "inputs: {x: 'f32[4, 4] = uniform(-1, 1, seed=1)'}\n"
+    "nodes:\n"
+    "  y: matmul(x, [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0],\n"
+    "               [1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0]])\n"
+    "outputs: [y]\n"
+    "placement:\n"
+    "  - {match: '*', device: '/task:0/gpu:0', soft: true}\n";
 
 static int64_t clock_ns(void) {
   struct timespec t;
@@ -177,8 +190,10 @@ static void waits_end(void **state) {
   gpu->gpu.device->vt->set_limit(gpu->gpu.device, 1000);
   assert_error(weir_gpu_alloc_waiting(gpu, 2000, &a, &s.err), &s.err, "W6002");
   weir_gpu_wait wait = {0};
-  assert_false(weir_gpu_wait_more(gpu, &wait, &s.err));
-  assert_false(weir_gpu_wait_more(NULL, &wait, &s.err));
+  weir_status status = WEIR_RESOURCE_EXHAUSTED;
+  assert_false(weir_gpu_wait_more(gpu, &wait, &status, &s.err));
+  assert_false(weir_gpu_wait_more(NULL, &wait, &status, &s.err));
+  assert_int_equal(status, WEIR_RESOURCE_EXHAUSTED);
   scene_close(&s);
 }
 
@@ -215,6 +230,114 @@ static void a_start_is_waited_for(void **state) {
     }
   assert_true(lacked[0] > 0);
   assert_int_equal(lacked[1], 0);
+}
+
+/* Whether |say| is of a step's own work, which is not waited for: a copy, a
+ * launch, a mark, or the choice of a GPU before it. */
+static bool is_of_work(const char *say) {
+  static const char *const kWork[] = {
+      "cudaSetDevice:",   "cudaMemcpyAsync:",      "cudaMemsetAsync:",
+      "cudaEventRecord:", "cudaEventSynchronize:", "cudaLaunchKernelExC:",
+      "cublasLtMatmul:"};
+  for (size_t i = 0; i < sizeof kWork / sizeof *kWork; i++)
+    if (strstr(say, kWork[i]) != NULL) return true;
+  return false;
+}
+
+/* One run of a product, whose call |k| from its compilation on fails for lack
+ * of memory. Whether the run failed so. */
+static bool lacks(uint64_t k, bool of_lt, bool waits, bool *out_reached) {
+  scene s;
+  weir_exec_fetch fetches[kOutputs] = {0};
+  scene_open_graph(&s, kProduct, 2);
+  s.wait_ns = waits ? INT64_C(60000) * kMs : 0;
+  assert_ok(scene_open_session(&s, "worker=1,gpu=1"), &s.err);
+  uint64_t before =
+      of_lt ? standin_lt->counts().calls : standin->counts().calls;
+  if (of_lt)
+    standin_lt->fail_at(k, CUBLAS_STATUS_ALLOC_FAILED);
+  else
+    standin->fail_at(k, cudaErrorMemoryAllocation);
+  weir_status status = scene_run(&s, fetches, NULL);
+  *out_reached =
+      k <=
+      (of_lt ? standin_lt->counts().calls : standin->counts().calls) - before;
+  standin->fail_at(0, 0);
+  standin_lt->fail_at(0, 0);
+  bool lacked = status != WEIR_OK && strcmp(s.err.id, "W6001") == 0;
+  if (lacked && waits && !is_of_work(s.err.message))
+    fail_msg("call %d: %s", (int)k, s.err.message);
+  scene_drop(&s, fetches);
+  scene_close(&s);
+  return lacked;
+}
+
+/* Memory, queues, events, pinned memory, bodies and a product's handle: with a
+ * wait, no run notices that one was lacking. */
+static void a_lack_of_anything_is_waited_for(void **state) {
+  (void)state;
+  cuda_world_needs_standin("calls that fail when they are told to");
+  for (int of_lt = 0; of_lt < 2; of_lt++) {
+    int lacked[2] = {0};
+    for (int waits = 0; waits < 2; waits++) {
+      bool reached = true;
+      for (uint64_t k = 1; reached; k++)
+        lacked[waits] += lacks(k, of_lt != 0, waits != 0, &reached);
+    }
+    assert_true(lacked[0] >= 3);
+    assert_true(lacked[1] < lacked[0]);
+  }
+}
+
+typedef struct waiting {
+  scene *s;
+  atomic_bool cancel;
+  weir_run_options options;
+  weir_status status;
+} waiting;
+
+static void *run_waiting(void *self) {
+  waiting *w = self;
+  weir_exec_fetch fetches[kOutputs] = {0};
+  w->status = scene_run(w->s, fetches, &w->options);
+  scene_drop(w->s, fetches);
+  return NULL;
+}
+
+/* At each place where a run waits: the GPU's opening, the program's constants,
+ * the frame, the buffers of variables. */
+static void check_stop(size_t others, bool cancels, const char *id) {
+  scene s;
+  pthread_t thread;
+  standin->set_memory(1 << 20);
+  scene_open_graph(&s, kCounter, 2);
+  s.wait_ns = INT64_C(3600000) * kMs;
+  assert_ok(scene_open_session(&s, "worker=1,gpu=1"), &s.err);
+  waiting w = {.s = &s};
+  standin->set_others(others, 0);
+  int64_t begin_ns = clock_ns();
+  w.options.cancel = cancels ? &w.cancel : NULL;
+  w.options.deadline_ns = cancels ? 0 : begin_ns + 100 * kMs;
+  assert_int_equal(pthread_create(&thread, NULL, run_waiting, &w), 0);
+  if (cancels) nap_ms(100);
+  atomic_store(&w.cancel, true);
+  pthread_join(thread, NULL);
+  assert_true(clock_ns() - begin_ns < INT64_C(60000) * kMs);
+  assert_error(w.status, &s.err, id);
+  standin->set_others(0, 0);
+  step(&s); /* nothing was left behind */
+  scene_close(&s);
+  standin->set_memory((size_t)1 << 30);
+}
+
+static void a_wait_ends_with_its_run(void **state) {
+  (void)state;
+  cuda_world_needs_standin("other processes that hold memory");
+  for (size_t free_bytes = 0; free_bytes <= 768 << 10; free_bytes += 128 << 10)
+    if (free_bytes < 640 << 10) {
+      check_stop((1 << 20) - free_bytes, true, "W5005");
+      check_stop((1 << 20) - free_bytes, false, "W5006");
+    }
 }
 
 static void *run_one(void *self) {
@@ -265,6 +388,8 @@ int main(void) {
       cmocka_unit_test(without_time_one_try_is_all),
       cmocka_unit_test(a_start_is_waited_for),
       cmocka_unit_test(a_wait_holds_no_lock),
+      cmocka_unit_test(a_lack_of_anything_is_waited_for),
+      cmocka_unit_test(a_wait_ends_with_its_run),
   };
-  return cmocka_run_group_tests(tests, cuda_world_open, NULL);
+  return cmocka_run_group_tests(tests, gemm_case_open, NULL);
 }

@@ -136,6 +136,34 @@ static void memory_is_given_or_the_kinds(void **state) {
   }
 }
 
+static void processes_share_gpus(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  static const struct {
+    const char *text;
+    bool in_turns;
+  } rows[] = {{"worker=1,gpu=1", false},
+              {"worker=1,gpu=1,gpu_share=memory", false},
+              {"gpu_share=queue,worker=1,gpu_memory=3MiB,gpu=1", true}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    weir_cluster *c = NULL;
+    assert_ok(weir_cluster_from_text(weir_allocator_system(),
+                                     weir_sv_from(rows[i].text), &c, &err),
+              &err);
+    assert_int_equal(c->devices[1].in_turns, rows[i].in_turns);
+    assert_false(c->devices[0].in_turns);
+    weir_cluster_release(c);
+  }
+  weir_cluster *c = section(
+      "worker:\n"
+      "  - {gpu: {count: 2, share: queue}}\n"
+      "  - {gpu: 1}\n");
+  assert_int_equal(c->device_count, 5);
+  for (uint32_t d = 0; d < 5; d++)
+    assert_int_equal(c->devices[d].in_turns, d == 1 || d == 2);
+  weir_cluster_release(c);
+}
+
 static void bad_sections_are_refused(void **state) {
   (void)state;
   static const struct {
@@ -162,6 +190,11 @@ static void bad_sections_are_refused(void **state) {
        2},
       {"worker: 1\ndevices: {cpu: {gflops: nan}}\n", "a number above 0", 2},
       {"worker: 1\ndevices: {cpu: {overhead: -1us}}\n", "a time is written", 2},
+      {"worker: 1\ndevices: {gpu: {share: yes}}\n",
+       "share is queue or memory: yes", 2},
+      {"worker: 1\ndevices: {gpu: {share: [queue]}}\n", "share is queue", 2},
+      {"worker: 1\ndevices: {cpu: {share: queue}}\n",
+       "only a gpu has `share`: cpu", 2},
       {"worker: 1\nnetwork: {latency: -5us}\n", "a time is written", 2},
       {"worker: 1\nnetwork: {bandwidth: 0GB/s}\n", "a rate is written", 2},
       {"worker: 1\nnetwork: {speed: 1GB/s}\n", "no such key", 2},
@@ -322,6 +355,7 @@ int main(void) {
       cmocka_unit_test(machines_differ),
       cmocka_unit_test(the_short_form_has_threads),
       cmocka_unit_test(memory_is_given_or_the_kinds),
+      cmocka_unit_test(processes_share_gpus),
       cmocka_unit_test(bad_sections_are_refused),
       cmocka_unit_test(paths_of_sockets),
       cmocka_unit_test(too_many_figures_are_refused),

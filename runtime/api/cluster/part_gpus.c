@@ -19,6 +19,7 @@ static weir_worker_gpus gpus_of(const weir_train_part *p) {
       if (d->name.type != WEIR_GPU) continue;
       gpus.count++;
       if (d->memory_given) gpus.memory_bytes = d->memory_bytes;
+      gpus.in_turns |= d->in_turns;
     }
   }
   return gpus;

@@ -54,10 +54,14 @@ static void bound_gpus(const weir_task_server *server,
   for (uint32_t i = 0; i < c->device_count; i++) {
     const weir_cluster_device *d = &c->devices[i];
     const weir_cluster_task *of = &c->tasks[d->task];
-    if (d->name.type == WEIR_GPU && d->memory_given &&
-        weir_sv_is(of->job, task->job) && of->index == task->index)
+    if (d->name.type != WEIR_GPU || !weir_sv_is(of->job, task->job) ||
+        of->index != task->index)
+      continue;
+    if (d->memory_given)
       weir_gpus_bound(server->env.gpus, d->name.index.first,
                       (size_t)d->memory_bytes);
+    if (d->in_turns)
+      weir_gpus_share_always(server->env.gpus, d->name.index.first);
   }
 }
 

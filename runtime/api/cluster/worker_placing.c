@@ -16,7 +16,8 @@ weir_status weir_worker_placing_create(const weir_env *env,
   char cluster[96], memory[48] = "";
   if (gpus.memory_bytes > 0)
     snprintf(memory, sizeof memory, ",gpu_memory=%" PRId64, gpus.memory_bytes);
-  snprintf(cluster, sizeof cluster, "worker=1,gpu=%u%s", gpus.count, memory);
+  snprintf(cluster, sizeof cluster, "worker=1,gpu=%u%s%s", gpus.count, memory,
+           gpus.in_turns ? ",gpu_share=queue" : "");
   const weir_place_request request = {.graph = graph,
                                       .cluster = cluster,
                                       .options = {.strictness = WEIR_PLACE_SOFT,

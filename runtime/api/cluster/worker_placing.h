@@ -14,6 +14,7 @@ struct weir_placing;
 typedef struct weir_worker_gpus {
   uint32_t count;
   int64_t memory_bytes; /* of each, by the cluster; 0: it does not say */
+  bool in_turns;        /* with other processes */
 } weir_worker_gpus;
 
 /* Places |graph| on one CPU and |gpus|; any request may be dropped. |env|

@@ -6,6 +6,14 @@
 #include "runtime/device/cuda/api.h"
 #include "runtime/device/cuda/fail.h"
 
+static void print_id(const struct cudaDeviceProp *p,
+                     char out[WEIR_CUDA_NAME_BYTES]) {
+  size_t at = (size_t)snprintf(out, WEIR_CUDA_NAME_BYTES, "GPU-");
+  for (size_t i = 0; i < sizeof p->uuid.bytes; i++)
+    at += (size_t)snprintf(out + at, WEIR_CUDA_NAME_BYTES - at, "%02x",
+                           (unsigned)(unsigned char)p->uuid.bytes[i]);
+}
+
 weir_status weir_cuda_find(const weir_module_host *host,
                            const char *runtime_folder,
                            weir_cuda_found *out_found, weir_error *err) {
@@ -27,6 +35,7 @@ weir_status weir_cuda_find(const weir_module_host *host,
     gpu->major = p.major;
     gpu->minor = p.minor;
     gpu->total_bytes = p.totalGlobalMem;
+    print_id(&p, gpu->id);
   }
   *out_found = found;
   return WEIR_OK;

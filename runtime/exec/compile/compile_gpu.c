@@ -58,6 +58,19 @@ static size_t limit_of(const weir_compiler *c, int32_t index) {
   return limit;
 }
 
+/* Whether one of this process's tasks has GPU |index| in turns. */
+static bool is_in_turns(const weir_compiler *c, int32_t index) {
+  const weir_cluster *cluster = c->request->plan->placement->cluster;
+  const bool *own = c->request->tasks;
+  for (uint32_t i = 0; i < cluster->device_count; i++) {
+    const weir_cluster_device *d = &cluster->devices[i];
+    if (d->name.type == WEIR_GPU && d->name.index.first == index &&
+        d->in_turns && (own == NULL || own[d->task]))
+      return true;
+  }
+  return false;
+}
+
 weir_status weir_compile_gpus(weir_compiler *c, weir_error *err) {
   const weir_cluster *cluster = c->request->plan->placement->cluster;
   for (uint32_t p = 0; p < c->partition->part_count; p++) {
@@ -67,7 +80,11 @@ weir_status weir_compile_gpus(weir_compiler *c, weir_error *err) {
     int32_t index = d->name.index.first;
     weir_status s = weir_gpus_get(c->env->gpus, index, limit_of(c, index),
                                   &c->parts[p].gpu, err);
-    if (s == WEIR_OK) continue;
+    if (s == WEIR_OK) {
+      WEIR_TRY(
+          weir_gpus_share(c->env->gpus, index, is_in_turns(c, index), err));
+      continue;
+    }
     weir_hint(err, "the plan puts nodes on %.*s", WEIR_SV(d->text));
     return s;
   }

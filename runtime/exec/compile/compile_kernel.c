@@ -10,6 +10,7 @@
 #include "runtime/exec/compile/compile_gpu.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
+#include "runtime/exec/gpu/gpu_memory.h"
 
 /* Kernels: the one for a node or a group, and the reason.
  *
@@ -82,6 +83,38 @@ weir_status weir_compile_call(weir_compiler *c, weir_node_id id,
                   : weir_hash_bytes(&session, sizeof session, node->seed)};
   *out_call = call;
   return WEIR_OK;
+}
+
+/* Prepares |call|, or |group|, and waits where that lacks memory of the GPU: a
+ * product's handle has some. A failed one has nothing but bytes of the arena.
+ */
+static weir_status prepare(const weir_compiler *c,
+                           const weir_kernel_def *kernel, const weir_call *call,
+                           weir_prepared *out, weir_error *err) {
+  const weir_prepared first = *out;
+  const weir_exec_gpu *gpu = first.device != NULL ? weir_compile_gpu(c) : NULL;
+  weir_gpu_wait wait = {0};
+  weir_status s;
+  do {
+    *out = first;
+    s = kernel->prepare(call, out, err);
+  } while (s != WEIR_OK && weir_gpu_wait_more(gpu, &wait, &s, err));
+  return s;
+}
+
+static weir_status prepare_group(const weir_compiler *c,
+                                 const weir_group_kernel_def *kernel,
+                                 const weir_group *group, weir_prepared *out,
+                                 weir_error *err) {
+  const weir_prepared first = *out;
+  const weir_exec_gpu *gpu = first.device != NULL ? weir_compile_gpu(c) : NULL;
+  weir_gpu_wait wait = {0};
+  weir_status s;
+  do {
+    *out = first;
+    s = kernel->prepare(group, out, err);
+  } while (s != WEIR_OK && weir_gpu_wait_more(gpu, &wait, &s, err));
+  return s;
 }
 
 /* Names the node in |err|; a kernel that gave no words gets some. */
@@ -159,7 +192,7 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
                       .sizes_only = c->sizes_only};
   emit->prepared.state = kernel->prepare == NULL ? (void *)call : NULL;
   if (kernel->prepare != NULL && weir_compile_prepares(c, emit)) {
-    weir_status s = kernel->prepare(call, &emit->prepared, err);
+    weir_status s = prepare(c, kernel, call, &emit->prepared, err);
     if (s != WEIR_OK) return blame(emit->node, s, err);
     emit->release = kernel->release;
   }
@@ -405,7 +438,7 @@ weir_status weir_compile_group(weir_compiler *c, uint32_t id, bool *done,
   if (!weir_device_kinds[c->kind]->host && weir_compile_folds(c, &emit))
     return WEIR_OK;
   if (weir_compile_prepares(c, &emit)) {
-    weir_status s = kernel->prepare(choice.group, &emit.prepared, err);
+    weir_status s = prepare_group(c, kernel, choice.group, &emit.prepared, err);
     if (s != WEIR_OK) return blame(node, s, err);
     emit.release = kernel->release;
   }

@@ -9,6 +9,7 @@
 #include "runtime/exec/gpu/gpu_memory.h"
 #include "runtime/exec/gpu/gpu_peer.h"
 #include "runtime/exec/gpu/gpu_trace.h"
+#include "runtime/exec/gpu/gpu_turn.h"
 #include "runtime/exec/parallel.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/run.h"
@@ -62,13 +63,12 @@ static void look_at(const weir_program *p, const weir_ptask *task,
 static weir_status make_tasks(weir_frame *f, weir_gpu_frame *g,
                               weir_error *err) {
   uint32_t count = f->program->task_count;
-  weir_device *d = g->gpu->gpu.device;
   size_t bytes = ((size_t)count + 1) * sizeof *g->found + sizeof(asked);
   void *found = NULL;
   g->tasks = weir_alloc_array(f->program->env->alloc, (size_t)count + 1,
                               sizeof *g->tasks);
   if (g->tasks == NULL) return weir_fail_memory(err, count * sizeof *g->tasks);
-  WEIR_TRY(d->vt->host_alloc(d, bytes, &found, err));
+  WEIR_TRY(weir_gpu_host_alloc_waiting(g->gpu, bytes, &found, err));
   g->found = found;
   g->begin = g->found + count;
   for (uint32_t t = 0; t < count; t++) {
@@ -76,7 +76,7 @@ static weir_status make_tasks(weir_frame *f, weir_gpu_frame *g,
     g->tasks[t].found = &g->found[t];
     g->tasks[t].output_bytes = output_bytes(f->program, &f->program->tasks[t]);
     look_at(f->program, &f->program->tasks[t], &g->tasks[t]);
-    WEIR_TRY(d->vt->event_create(d, &g->tasks[t].end.event, err));
+    WEIR_TRY(weir_gpu_event_waiting(g->gpu, &g->tasks[t].end.event, err));
     WEIR_TRY(weir_gpu_graphs_create(&g->tasks[t], err));
   }
   return WEIR_OK;
@@ -89,16 +89,16 @@ weir_status weir_gpu_frame_create(weir_frame *f, weir_error *err) {
   if (g == NULL) return weir_fail_memory(err, sizeof *g);
   g->gpu = p->gpu;
   pthread_mutex_init(&g->copy_lock, NULL);
-  weir_device *d = g->gpu->gpu.device;
   void *staged = NULL;
-  WEIR_TRY(d->vt->queue_create(d, &g->queue, err));
-  WEIR_TRY(d->vt->event_create(d, &g->looked, err));
+  WEIR_TRY(weir_gpu_queue_waiting(g->gpu, &g->queue, err));
+  WEIR_TRY(weir_gpu_event_waiting(g->gpu, &g->looked, err));
   WEIR_TRY(
       weir_gpu_alloc_waiting(g->gpu, sizeof(weir_body_block), &g->block, err));
   if (p->memory_bytes > 0)
     WEIR_TRY(weir_gpu_alloc_waiting(g->gpu, p->memory_bytes, &g->memory, err));
   if (p->staged_bytes > 0)
-    WEIR_TRY(d->vt->host_alloc(d, p->staged_bytes, &staged, err));
+    WEIR_TRY(
+        weir_gpu_host_alloc_waiting(g->gpu, p->staged_bytes, &staged, err));
   g->staged = staged;
   f->memory = g->memory.handle;
   WEIR_TRY(make_tasks(f, g, err));
@@ -415,6 +415,10 @@ void weir_gpu_frame_queue(weir_frame_task *t, weir_worker *worker) {
     *g->begin = (weir_body_block){.step = f->options.step};
   }
   g->tasks[t->index].found->fault.instr = 0; /* if it cannot be read */
+  if (!weir_gpu_turn_granted(t, &g->begun, &g->why)) {
+    fail_all(f, &f->program->tasks[t->index], g->begun, &g->why);
+    return;
+  }
   run_hosts(t, worker, WEIR_BEFORE);
   if (wait_for_peers(t) && !replay(t)) queue_each(t);
 }
@@ -454,6 +458,7 @@ static void task_ended(void *self, weir_status status, const weir_error *err) {
   weir_frame *f = gt->task->frame;
   const weir_ptask *task = &f->program->tasks[gt->task->index];
   weir_error why = WEIR_ERROR_INIT;
+  weir_gpu_turn_leave(gt->task);
   if (status == WEIR_OK && f->options.trace != NULL) {
     status = weir_gpu_trace_tell(gt, &why);
     err = &why;
@@ -492,6 +497,7 @@ bool weir_gpu_frame_end(weir_frame_task *t) {
   gt->end.self = gt;
   if (s == WEIR_OK) return true;
   weir_gpu_settle(g->gpu, g->queue, g->looked);
+  weir_gpu_turn_leave(t);
   fail_all(t->frame, &t->frame->program->tasks[t->index], s, &err);
   return false;
 }

@@ -31,6 +31,7 @@ typedef struct weir_gpu_task {
                              copies are quick to */
   /* gpu_graph.h */
   bool over;           /* its work has ended, its outputs are to be copied */
+  uint8_t turn;        /* weir_gpu_turn_state */
   size_t output_bytes; /* that the host copies after it */
   bool never;          /* its work could not be kept */
   bool asks;           /* some instruction waits for data */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/exec/futex.h"
+#include "runtime/exec/run/run.h"
 
 /* Nobody tells when another process gives memory of a GPU back, so a wait is
  * tries with naps between them that double up to a tenth of a second: a short
@@ -11,12 +12,37 @@
  * with the time, and the last try is after it. Each try is a whole one, as this
  * process may have freed something meanwhile too. */
 
-enum { kFirstNapNs = 1000000, kLongestNapNs = 100000000 };
+enum { kFirstNapNs = 1000000, kLongestNapNs = 100000000, kLookNs = 5000000 };
 
-/* Nobody ends the nap; a signal may, which does no harm. */
-static void sleep_ns(int64_t ns) {
-  weir_nap nap = {0};
-  (void)weir_nap_sleep(&nap, ns);
+static _Thread_local const weir_gpu_stop *thread_stop;
+
+const weir_gpu_stop *weir_gpu_stop_set(const weir_gpu_stop *stop) {
+  const weir_gpu_stop *before = thread_stop;
+  thread_stop = stop;
+  return before;
+}
+
+/* Whether the run that this thread waits for is to end. */
+static weir_status stopped(const weir_env *env) {
+  const weir_gpu_stop *stop = thread_stop;
+  if (stop == NULL) return WEIR_OK;
+  if (stop->cancel != NULL && atomic_load(stop->cancel)) return WEIR_CANCELLED;
+  bool over = stop->deadline_ns != 0 &&
+              env->clock->now_ns(env->clock->self) >= stop->deadline_ns;
+  return over ? WEIR_DEADLINE_EXCEEDED : WEIR_OK;
+}
+
+/* Nobody ends the nap, so it is taken in short ones with a look between them; a
+ * signal may end one, which does no harm. */
+static weir_status sleep_ns(const weir_env *env, int64_t ns) {
+  weir_status s = stopped(env);
+  while (s == WEIR_OK && ns > 0) {
+    weir_nap nap = {0};
+    (void)weir_nap_sleep(&nap, ns < kLookNs ? ns : kLookNs);
+    ns -= kLookNs;
+    s = stopped(env);
+  }
+  return s;
 }
 
 /* Of the host's memory a limit or a deadline is reached, and stays so. */
@@ -33,7 +59,8 @@ static void tell_wait(int64_t waited_ns, weir_error *err) {
 }
 
 bool weir_gpu_wait_for(const weir_env *env, int64_t wait_ns,
-                       weir_gpu_wait *wait, weir_error *err) {
+                       weir_gpu_wait *wait, weir_status *status,
+                       weir_error *err) {
   if (wait_ns <= 0 || err == NULL || strcmp(err->id, "W6001") != 0 ||
       is_refused(env))
     return false;
@@ -46,15 +73,17 @@ bool weir_gpu_wait_for(const weir_env *env, int64_t wait_ns,
   }
   err->id[0] = err->message[0] = err->hint[0] = '\0';
   err->code = WEIR_OK;
-  sleep_ns(wait->nap_ns < left_ns ? wait->nap_ns : left_ns);
+  weir_status stop =
+      sleep_ns(env, wait->nap_ns < left_ns ? wait->nap_ns : left_ns);
   if (wait->nap_ns < kLongestNapNs) wait->nap_ns *= 2;
-  return true;
+  if (stop != WEIR_OK) *status = weir_frame_stop_error(stop, err);
+  return stop == WEIR_OK;
 }
 
 bool weir_gpu_wait_more(const weir_exec_gpu *gpu, weir_gpu_wait *wait,
-                        weir_error *err) {
+                        weir_status *status, weir_error *err) {
   return gpu != NULL &&
-         weir_gpu_wait_for(gpu->env, gpu->options->wait_ns, wait, err);
+         weir_gpu_wait_for(gpu->env, gpu->options->wait_ns, wait, status, err);
 }
 
 weir_status weir_gpu_alloc(weir_exec_gpu *gpu, size_t bytes,
@@ -74,6 +103,36 @@ weir_status weir_gpu_alloc_waiting(weir_exec_gpu *gpu, size_t bytes,
   bool may_fit = bytes <= d->vt->memory(d).total_bytes;
   weir_status s;
   do s = weir_gpu_alloc(gpu, bytes, out_buffer, err);
-  while (s != WEIR_OK && may_fit && weir_gpu_wait_more(gpu, &wait, err));
+  while (s != WEIR_OK && may_fit && weir_gpu_wait_more(gpu, &wait, &s, err));
+  return s;
+}
+
+weir_status weir_gpu_host_alloc_waiting(weir_exec_gpu *gpu, size_t bytes,
+                                        void **out_data, weir_error *err) {
+  weir_device *d = gpu->gpu.device;
+  weir_gpu_wait wait = {0};
+  weir_status s;
+  do s = d->vt->host_alloc(d, bytes, out_data, err);
+  while (s != WEIR_OK && weir_gpu_wait_more(gpu, &wait, &s, err));
+  return s;
+}
+
+weir_status weir_gpu_queue_waiting(weir_exec_gpu *gpu, weir_queue **out_queue,
+                                   weir_error *err) {
+  weir_device *d = gpu->gpu.device;
+  weir_gpu_wait wait = {0};
+  weir_status s;
+  do s = d->vt->queue_create(d, out_queue, err);
+  while (s != WEIR_OK && weir_gpu_wait_more(gpu, &wait, &s, err));
+  return s;
+}
+
+weir_status weir_gpu_event_waiting(weir_exec_gpu *gpu, weir_event **out_event,
+                                   weir_error *err) {
+  weir_device *d = gpu->gpu.device;
+  weir_gpu_wait wait = {0};
+  weir_status s;
+  do s = d->vt->event_create(d, out_event, err);
+  while (s != WEIR_OK && weir_gpu_wait_more(gpu, &wait, &s, err));
   return s;
 }

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/gpu/gpus.h"
 
-#include "kernels/tune/tuning.h"
 #include <stdio.h>
+#include "kernels/tune/tuning.h"
 
 #include "runtime/device/cuda.h"
 #include "runtime/exec/futex.h"
 #include "runtime/exec/gpu/gpu_memory.h"
+#include "runtime/exec/gpu/gpu_turn.h"
 
 /* A GPU is opened by the first that asks for it and closed with the process's
  * list. One thread for each open one waits for events: a driver's wait takes a
  * thread, and no thread of the pool is to sleep in one. It looks for a while
  * before it sleeps: a driver takes some 30 us to wake it, a tenth of a small
- * step. */
+ * step. The same thread tries for the turn where processes use the GPU in
+ * turns: then none of its tasks has work there, so it has no end to wait for.
+ */
 
 enum { kLookNs = 300000, kTries = 3 };
 
@@ -27,13 +30,39 @@ struct weir_gpus {
   weir_exec_gpu *items[WEIR_CUDA_GPUS];
   bool opening[WEIR_CUDA_GPUS];      /* by a thread that holds no lock */
   size_t most_bytes[WEIR_CUDA_GPUS]; /* of weir_gpus_bound; 0: no bound */
+  bool always[WEIR_CUDA_GPUS];       /* of weir_gpus_share_always */
 };
 
 /* ---- The thread that waits */
 
+/* Waits for |more|, |ns| at most; the lock is held. */
+static void wait_more(weir_exec_gpu *g, int64_t ns) {
+  const weir_clock *clock = g->env->clock;
+  int64_t end_ns = clock->now_ns(clock->self) + ns;
+  struct timespec end = {end_ns / 1000000000, end_ns % 1000000000};
+  (void)pthread_cond_timedwait(&g->more, &g->lock, &end);
+}
+
+/* Tries for the turn, once; the lock is held. */
+static void try_turn(weir_exec_gpu *g) {
+  int64_t nap_ns;
+  weir_frame_task *tasks = weir_gpu_turn_try(g, &nap_ns);
+  if (tasks == NULL) {
+    wait_more(g, nap_ns);
+    return;
+  }
+  pthread_mutex_unlock(&g->lock);
+  weir_gpu_turn_hand_out(tasks);
+  pthread_mutex_lock(&g->lock);
+}
+
 static weir_gpu_end *next_end(weir_exec_gpu *g) {
   pthread_mutex_lock(&g->lock);
-  while (g->first == NULL && !g->stop) pthread_cond_wait(&g->more, &g->lock);
+  while (g->first == NULL && !g->stop)
+    if (weir_gpu_turn_is_wanted(g))
+      try_turn(g);
+    else
+      pthread_cond_wait(&g->more, &g->lock);
   weir_gpu_end *end = g->first;
   if (end != NULL) g->first = end->next;
   if (g->first == NULL) g->last = &g->first;
@@ -124,6 +153,7 @@ static void close_gpu(const weir_env *env, weir_exec_gpu *g) {
   pthread_cond_signal(&g->more);
   pthread_mutex_unlock(&g->lock);
   if (g->started) pthread_join(g->thread, NULL);
+  weir_gpu_turn_close(g);
   if (d != NULL) {
     d->vt->queue_release(d, g->copies);
     d->vt->event_release(d, g->copied);
@@ -149,7 +179,7 @@ static weir_status create(weir_gpus *gpus, weir_exec_gpu *g,
     s = weir_device_cuda_create(&gpus->env, &gpus->module, &name, &cuda,
                                 out_device, err);
   while (s != WEIR_OK &&
-         weir_gpu_wait_for(&gpus->env, gpus->options.wait_ns, &wait, err));
+         weir_gpu_wait_for(gpus->env, gpus->options.wait_ns, &wait, &s, err));
   return s;
 }
 
@@ -159,13 +189,21 @@ static weir_status open_parts(weir_gpus *gpus, weir_exec_gpu *g,
   WEIR_TRY(create(gpus, g, &d, err));
   g->gpu.device = d;
   WEIR_TRY(weir_gpu_open(d, &g->gpu, err));
-  WEIR_TRY(d->vt->queue_create(d, &g->copies, err));
-  WEIR_TRY(d->vt->event_create(d, &g->copied, err));
+  WEIR_TRY(weir_gpu_queue_waiting(g, &g->copies, err));
+  WEIR_TRY(weir_gpu_event_waiting(g, &g->copied, err));
   if (pthread_create(&g->thread, NULL, wait_for_ends, g) != 0)
     return weir_fail(err, WEIR_W6003, NULL,
                      "the system refused the thread of GPU %d", (int)g->index);
   g->started = true;
   return WEIR_OK;
+}
+
+static void init_monotonic(pthread_cond_t *cond) {
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(cond, &attr);
+  pthread_condattr_destroy(&attr);
 }
 
 static weir_status open_gpu(weir_gpus *gpus, int32_t index,
@@ -181,7 +219,8 @@ static weir_status open_gpu(weir_gpus *gpus, int32_t index,
   atomic_init(&g->said, 0);
   pthread_mutex_init(&g->copy_lock, NULL);
   pthread_mutex_init(&g->lock, NULL);
-  pthread_cond_init(&g->more, NULL);
+  atomic_init(&g->in_turns, false);
+  init_monotonic(&g->more);
   weir_status s = open_parts(gpus, g, err);
   if (s == WEIR_OK)
     *out_gpu = g;
@@ -291,6 +330,35 @@ void weir_gpus_bound(weir_gpus *gpus, int32_t index, size_t most_bytes) {
   if (gpus == NULL || index < 0 || index >= WEIR_CUDA_GPUS) return;
   pthread_mutex_lock(&gpus->lock);
   gpus->most_bytes[index] = most_bytes;
+  pthread_mutex_unlock(&gpus->lock);
+}
+
+/* The lock is held. */
+static weir_status open_turn(weir_gpus *gpus, int32_t index, weir_error *err) {
+  weir_cuda_found found;
+  WEIR_TRY(
+      weir_device_cuda_find(&gpus->module, gpus->options.cuda, &found, err));
+  if ((uint32_t)index >= found.gpu_count)
+    return weir_fail(err, WEIR_W6004, NULL, "GPU %d is gone", (int)index);
+  return weir_gpu_turn_open(gpus->items[index], found.gpus[index].id, err);
+}
+
+weir_status weir_gpus_share(weir_gpus *gpus, int32_t index, bool in_turns,
+                            weir_error *err) {
+  weir_status s = WEIR_OK;
+  pthread_mutex_lock(&gpus->lock);
+  weir_exec_gpu *g = gpus->items[index];
+  in_turns |= gpus->always[index];
+  if (in_turns && g->turn == NULL) s = open_turn(gpus, index, err);
+  if (s == WEIR_OK) atomic_store(&g->in_turns, in_turns);
+  pthread_mutex_unlock(&gpus->lock);
+  return s;
+}
+
+void weir_gpus_share_always(weir_gpus *gpus, int32_t index) {
+  if (gpus == NULL || index < 0 || index >= WEIR_CUDA_GPUS) return;
+  pthread_mutex_lock(&gpus->lock);
+  gpus->always[index] = true;
   pthread_mutex_unlock(&gpus->lock);
 }
 

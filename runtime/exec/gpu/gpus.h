@@ -47,6 +47,8 @@ typedef struct weir_exec_gpu {
   pthread_cond_t more;
   weir_gpu_end *first, **last;
   bool stop;
+  atomic_bool in_turns;                    /* with other processes */
+  struct weir_gpu_turn *turn;              /* gpu_turn.h; NULL: it never was */
   const struct weir_gpus_options *options; /* of its list */
   struct weir_tuning *tuning;              /* of its list; may be NULL */
   atomic_uint said; /* a bit for each reason of gpu_graph.h */
@@ -65,6 +67,9 @@ typedef struct weir_gpus_options {
   const char *tune;
   /* For how long memory that other processes hold is waited for; 0: not. */
   int64_t wait_ns;
+  /* The folder of locks of GPUs that processes use in turns, made if need be;
+   * NULL: the user's (base/fs/fs_own.h). */
+  const char *locks;
   /* Gets a line about how work is done that nobody has to know; on any thread,
    * once for each cause and GPU. May be NULL. */
   void (*say)(void *self, const char *text);
@@ -97,6 +102,16 @@ weir_status weir_gpus_open(weir_gpus *gpus, int32_t index,
 /* Bounds every later limit of GPU |index|; 0: not. NULL-safe; a GPU that cannot
  * be there is passed over. */
 void weir_gpus_bound(weir_gpus *gpus, int32_t index, size_t most_bytes);
+
+/* From now on tasks of GPU |index|, which weir_gpus_get has given, have it in
+ * turns with those of other processes that do so (gpu_turn.h), or no longer.
+ * Errors: W6003 with a hint, W6004, W6001. */
+weir_status weir_gpus_share(weir_gpus *gpus, int32_t index, bool in_turns,
+                            weir_error *err);
+
+/* Every later weir_gpus_share of GPU |index| is in turns. NULL-safe; a GPU that
+ * cannot be there is passed over. */
+void weir_gpus_share_always(weir_gpus *gpus, int32_t index);
 
 /* How many there are, without a beginning of work on any. Errors: W6004. */
 weir_status weir_gpus_count(weir_gpus *gpus, uint32_t *out_count,

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "runtime/exec/gpu/gpu_frame.h"
+#include "runtime/exec/gpu/gpu_turn.h"
 #include "runtime/exec/pool.h"
 #include "runtime/exec/pool_grow.h"
 #include "runtime/exec/program/instr_comm.h"
@@ -246,6 +247,7 @@ static weir_task *run_task(weir_task *task, weir_worker *worker) {
   if (plan->async && !t->refused && start_async(t)) return NULL;
   if (shared && !weir_stream_enter(f->stream, t)) return NULL;
   bool queues = f->gpu != NULL && !plan->async;
+  if (queues && !weir_gpu_turn_enter(t)) return NULL;
   if (queues)
     weir_gpu_frame_queue(t, worker);
   else

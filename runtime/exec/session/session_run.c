@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/exec/gpu/gpu_memory.h"
 #include "runtime/exec/gpu/gpu_tensor.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/run.h"
@@ -36,8 +37,12 @@ weir_status weir_session_step(weir_exec_session *session,
                               const weir_run_options *options,
                               weir_error *err) {
   bool writes = cached->compiled->writes;
+  const weir_gpu_stop stop = {options != NULL ? options->cancel : NULL,
+                              options != NULL ? options->deadline_ns : 0};
   if (writes) weir_turn_wait(&session->turn);
+  const weir_gpu_stop *before = weir_gpu_stop_set(&stop);
   weir_status s = weir_session_vars_begin(session, cached, frame, held, err);
+  weir_gpu_stop_set(before);
   if (s == WEIR_OK) {
     s = weir_frame_run(frame, session->pool, options, err);
     if (s == WEIR_OK && ((options != NULL && options->accept != NULL) ||
@@ -145,9 +150,9 @@ weir_status weir_session_compute(weir_exec_session *session,
 
 /* ---- The whole */
 
-static weir_status run(weir_exec_session *session,
-                       const weir_exec_request *request, bool unplaced,
-                       weir_error *err) {
+static weir_status run_whole(weir_exec_session *session,
+                             const weir_exec_request *request, bool unplaced,
+                             weir_error *err) {
   weir_session_call c;
   weir_status s = weir_session_call_open(&c, session, request, unplaced, err);
   if (s == WEIR_OK) {
@@ -158,6 +163,19 @@ static weir_status run(weir_exec_session *session,
     weir_session_call_fail(&c, s, err);
   }
   weir_session_call_close(&c);
+  return s;
+}
+
+/* The run's end is that of its waits. */
+static weir_status run(weir_exec_session *session,
+                       const weir_exec_request *request, bool unplaced,
+                       weir_error *err) {
+  const weir_run_options *o = request->options;
+  const weir_gpu_stop stop = {o != NULL ? o->cancel : NULL,
+                              o != NULL ? o->deadline_ns : 0};
+  const weir_gpu_stop *before = weir_gpu_stop_set(&stop);
+  weir_status s = run_whole(session, request, unplaced, err);
+  weir_gpu_stop_set(before);
   return s;
 }
 

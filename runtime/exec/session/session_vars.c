@@ -296,7 +296,7 @@ weir_status weir_session_vars_begin(weir_exec_session *session,
   weir_status s;
   do s = hold_all(session, cached, frame, held, err);
   while (s != WEIR_OK &&
-         weir_gpu_wait_more(gpu_of(cached->compiled), &wait, err));
+         weir_gpu_wait_more(gpu_of(cached->compiled), &wait, &s, err));
   return s;
 }
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "runtime/exec/gpu/gpu_memory.h"
 #include "runtime/exec/pool_grow.h"
 #include "runtime/exec/run/run.h"
 #include "runtime/exec/run/run_tasks.h"
@@ -48,7 +49,8 @@ struct weir_exec_step {
   pthread_mutex_t lock;
   int state;
   bool opened, writes, given_up, prepared;
-  weir_error why; /* it was given up */
+  atomic_bool over; /* the same as |given_up|, for waits for a GPU's memory */
+  weir_error why;   /* it was given up */
 };
 
 /* Gives back all that is the session's, which may go as soon as the step's
@@ -149,6 +151,16 @@ static void frame_ended(void *self, weir_status s, const weir_error *why) {
 
 /* ---- The run */
 
+static weir_status begin_vars(weir_exec_step *step, weir_error *err) {
+  weir_session_call *c = &step->call;
+  const weir_gpu_stop stop = {&step->over, step->options.deadline_ns};
+  const weir_gpu_stop *before = weir_gpu_stop_set(&stop);
+  weir_status s =
+      weir_session_vars_begin(step->session, c->cached, c->frame, c->held, err);
+  weir_gpu_stop_set(before);
+  return s;
+}
+
 /* With the turn, if it assigns. */
 static void run(weir_exec_step *step) {
   weir_exec_session *session = step->session;
@@ -162,8 +174,7 @@ static void run(weir_exec_step *step) {
   if (given_up) err = step->why;
   weir_status s = given_up ? err.code : WEIR_OK;
   atomic_fetch_add(&step->refs, 1); /* it may end before the start returns */
-  if (s == WEIR_OK)
-    s = weir_session_vars_begin(session, c->cached, c->frame, c->held, &err);
+  if (s == WEIR_OK) s = begin_vars(step, &err);
   if (s == WEIR_OK) {
     s = weir_frame_start(c->frame, session->pool, &step->options, &end, &err);
     if (s != WEIR_OK) weir_session_vars_end(session, c->cached, c->held, false);
@@ -208,9 +219,12 @@ static bool is_given_up(weir_exec_step *step, weir_status *s, weir_error *err) {
 static weir_status open_call(weir_exec_step *step, weir_worker *worker,
                              weir_error *err) {
   WEIR_TRY(weir_worker_sleep(worker, err));
+  const weir_gpu_stop stop = {&step->over, step->options.deadline_ns};
+  const weir_gpu_stop *before = weir_gpu_stop_set(&stop);
   step->opened = true;
   weir_status s = weir_session_call_open(&step->call, step->session,
                                          &step->request, false, err);
+  weir_gpu_stop_set(before);
   weir_worker_rise(worker);
   return s;
 }
@@ -373,6 +387,7 @@ void weir_exec_step_abort(weir_exec_step *step, const weir_error *why) {
     else
       weir_fail(&step->why, WEIR_W5005, NULL, "the step was given up");
     step->given_up = true;
+    atomic_store(&step->over, true);
     if (step->state == RUNNING)
       weir_frame_stop(step->call.frame, &step->why);
     else if (step->state == QUEUED)

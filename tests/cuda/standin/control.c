@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/cuda/standin/inside.h"
 #include "tests/cuda/standin/standin_internal.h"
 
 /* Faults, counts, and the functions of CUDA that only tell something. */
@@ -36,6 +37,7 @@ __attribute__((constructor)) static void read_environment(void) {
   standin.others_bytes = asked("STANDIN_OTHERS", 0);
   standin.others_tries = asked("STANDIN_OTHERS_TRIES", 0);
   standin.seed = asked("STANDIN_SEED", 0);
+  standin_inside_open();
 }
 
 /* Whether the call that is counted down to is this one. */
@@ -59,6 +61,7 @@ cudaError_t standin_begin_quietly(void) {
 
 cudaError_t standin_end(cudaError_t e) {
   if (e == cudaSuccess) e = standin.lost;
+  standin_inside_look();
   pthread_mutex_unlock(&lock);
   return e;
 }
@@ -102,6 +105,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device) {
   if (e == cudaSuccess) {
     memset(out, 0, sizeof *out);
     snprintf(out->name, sizeof out->name, "stand-in %d", device);
+    out->uuid.bytes[0] = 'W';
+    out->uuid.bytes[15] = (char)(device + 1);
     out->major = 9;
     out->totalGlobalMem = standin.memory_bytes;
   }

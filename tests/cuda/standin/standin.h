@@ -15,7 +15,8 @@
  * commands by the environment: STANDIN_LOSE_AT=k is lose_at with an illegal
  * address, STANDIN_MEMORY=bytes set_memory, STANDIN_SEED=seed set_seed,
  * STANDIN_OTHERS=bytes and STANDIN_OTHERS_TRIES=tries set_others.
- * STANDIN_BUG=name plants a bug (bugs.h). */
+ * STANDIN_INSIDE=FILE counts processes that have work at the same time
+ * (inside.h). STANDIN_BUG=name plants a bug (bugs.h). */
 
 /* What works take by their stream's clock: a copy this and a ns for each so
  * many bytes, four times as many between devices; a launch this and a ns a

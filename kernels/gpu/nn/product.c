@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/gpu/nn/product.h"
 
+weir_gemm_type weir_gpu_gemm_type(weir_dtype dtype) {
+  return dtype == WEIR_F64 ? WEIR_GEMM_F64 : WEIR_GEMM_F32;
+}
+
 weir_status weir_gpu_product_plan(weir_device *device,
                                   const weir_gemm_desc *desc,
                                   weir_gpu_product *out, weir_error *err) {

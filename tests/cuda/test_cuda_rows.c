@@ -49,7 +49,7 @@ static void run_softmax(cuda_bench *b, const weir_gpu_lanes *lanes, bool log,
   static float shifted[kMost + 4];
   int64_t n = lanes->outer * lanes->n * lanes->inner;
   weir_gpu_softmax p;
-  weir_gpu_softmax_plan(lanes, log, &p);
+  weir_gpu_softmax_plan(lanes, WEIR_F32, log, &p);
   memcpy(shifted + shift, values, (size_t)n * sizeof *values);
   float *x = cuda_bench_inout(b, shifted, (size_t)(n + shift) * sizeof *y);
   p.args.x = p.args.y = x + shift; /* in place */

@@ -12,26 +12,28 @@ static uint64_t key_of(const weir_call *call) {
   return call->seed ^ (uint64_t)weir_call_attr(call, "seed")->i;
 }
 
-/* Blocks for threads that make four elements each. */
-static uint32_t blocks_of(int64_t n) {
-  return weir_gpu_blocks(n / 4 + (n % 4 != 0));
+/* Blocks for threads that make |each| elements each. */
+static uint32_t blocks_of(int64_t n, int64_t each) {
+  return weir_gpu_blocks(n / each + (n % each != 0));
 }
 
 /* ---- Numbers */
 
 /* y = offset + scale z of all draws of |op|, below |high|. */
 static weir_status fill(const weir_args *args, weir_random_op op,
-                        const double range[2], float high) {
+                        const double range[2], double high) {
   const weir_call *call = args->state;
+  const weir_operand *y = &call->out[0];
   const weir_random_args a = {.y = args->io[call->in_count],
                               .block = args->ctx->gpu->block,
-                              .n = call->out[0].elements,
+                              .n = y->elements,
                               .key = key_of(call),
                               .offset = range[0],
                               .scale = range[1],
                               .high = high,
                               .op = op};
-  return weir_gpu_launch(args, WEIR_GPU_random_f32, blocks_of(a.n), &a,
+  return weir_gpu_launch(args, weir_gpu_typed(WEIR_GPU_random_f32, y->dtype),
+                         blocks_of(a.n, y->dtype == WEIR_F64 ? 2 : 4), &a,
                          sizeof a);
 }
 
@@ -40,8 +42,7 @@ static weir_status run_uniform(const weir_args *args) {
   double low = weir_call_attr(args->state, "low")->f;
   double high = weir_call_attr(args->state, "high")->f;
   const double range[2] = {low, high - low};
-  return fill(args, WEIR_RANDOM_UNIFORM, range,
-              low < high ? (float)high : INFINITY);
+  return fill(args, WEIR_RANDOM_UNIFORM, range, low < high ? high : INFINITY);
 }
 
 static weir_status fill_normal(const weir_args *args, weir_random_op op) {
@@ -86,7 +87,7 @@ static weir_status spread(const weir_args *args, bool normal, double variance) {
   const weir_kernel_def weir_kernel_gpu_##op_name = {.op = #op_name,          \
                                                      .name = "gpu." #op_name, \
                                                      .device = WEIR_GPU,      \
-                                                     .types = WEIR_F32,       \
+                                                     .types = WEIR_FLOATS,    \
                                                      __VA_ARGS__}
 #define INITIALISER(op_name, is_normal, variance)           \
   static weir_status run_##op_name(const weir_args *args) { \
@@ -109,10 +110,11 @@ INITIALISER(lecun_normal, true, 1 / f.in);
 
 /* Without training, x goes through and all stays. */
 static weir_status pass(const weir_args *args, int64_t n) {
+  const weir_call *call = args->state;
   const weir_fill_args ones = {.y = args->io[2], .n = n, .value = 1, .size = 1};
   if (args->io[1] != args->io[0])
     WEIR_TRY(weir_gpu_copy(args, args->io[1], args->io[0],
-                           (size_t)n * sizeof(float)));
+                           (size_t)n * weir_dtype_size(call->in[0].dtype)));
   if (args->io[2] == NULL) return WEIR_OK;
   return weir_gpu_launch(args, WEIR_GPU_fill, weir_gpu_blocks(n), &ones,
                          sizeof ones);
@@ -129,10 +131,11 @@ static weir_status run_dropout(const weir_args *args) {
                                .n = call->in[0].elements,
                                .key = key_of(call),
                                .below = (uint32_t)ceil(keep * 0x1p24),
-                               .scale = (float)(1 / keep)};
+                               .scale = 1 / keep};
   if (!weir_call_attr(call, "training")->b) return pass(args, a.n);
-  return weir_gpu_launch(args, WEIR_GPU_dropout_f32, blocks_of(a.n), &a,
-                         sizeof a);
+  return weir_gpu_launch(
+      args, weir_gpu_typed(WEIR_GPU_dropout_f32, call->in[0].dtype),
+      blocks_of(a.n, 4), &a, sizeof a);
 }
 
 RANDOM(dropout, .in_place = true, .run = run_dropout);

@@ -215,7 +215,7 @@ static __device__ __forceinline__ T fold_slice(const weir_reduce_args &args,
 template <class T>
 static __device__ __forceinline__ void put(const weir_reduce_args &args,
                                            int64_t at, T x) {
-  ((T *)args.y)[at] = args.divisor != 0 ? x / (T)args.divisor : x;
+  ((T *)args.y)[at] = args.divisor != 0 ? (T)(x / (T)args.divisor) : x;
 }
 
 /* Joins |x| of |lanes| threads, at most a warp's or a block's; all have the

@@ -62,6 +62,9 @@ typedef struct weir_runtime_opts {
   /* For how long memory of a GPU is waited for that other processes hold: a
    * failure (W6001) comes when it is over. 0: not at all. */
   int64_t device_wait_ns;
+  /* As |on_log|, whose |self| it gets: how devices do their work, which else is
+   * a line of WEIR_LOG_INFO. NULL: it is one. */
+  void (*on_device)(void *self, const char *text);
 } weir_runtime_opts;
 
 /* |opts| may be NULL. Threads start with the first session.

@@ -223,7 +223,7 @@ static void check_rule(cuda_bench *b, const rule *r, float scale, float l2) {
   /* Rate, two decays with their rests, a correction, epsilon, what stays. */
   const float c[] = {0.0137f, 0.9f, 0.1f, 0.999f, 0.001f, 1.37f, 1e-8f, 0.99f};
   memcpy(piece.c, c, sizeof c);
-  memcpy(numbers.c, c, sizeof c);
+  for (size_t k = 0; k < sizeof c / sizeof *c; k++) numbers.c[k] = c[k];
   args.numbers = cuda_bench_in(b, &numbers, sizeof numbers);
   fill_values(grad, kElements, 3);
   args.grad = cuda_bench_in(b, grad, sizeof grad);

@@ -109,13 +109,17 @@ static weir_status threads_of(const cli_args *args, int threads, int32_t *out,
 }
 
 /* Warnings of tasks: certificates that changed, frames without encryption; of
- * the file of --tune; with -v how GPUs do their work. */
+ * the file of --tune. */
 static void on_log(void *self, weir_log_level level, const char *text) {
   const cli_args *args = self;
   if (level == WEIR_LOG_WARNING && (args->tasks != NULL || args->tune != NULL))
     cli_note("warning: %s\n", text);
-  if (level == WEIR_LOG_INFO && args->verbose && strncmp(text, "GPU ", 4) == 0)
-    cli_note("%s\n", text);
+}
+
+/* With -v, how GPUs do their work. */
+static void on_device(void *self, const char *text) {
+  const cli_args *args = self;
+  if (args->verbose) cli_note("%s\n", text);
 }
 
 int cli_job_open(cli_job *job, const cli_args *args, int threads) {
@@ -132,6 +136,7 @@ int cli_job_open(cli_job *job, const cli_args *args, int threads) {
   opts.isa = args->isa;
   opts.tune = args->tune;
   opts.on_log = on_log;
+  opts.on_device = on_device;
   opts.on_log_self = (void *)(uintptr_t)args;
   if (s == WEIR_OK) s = cli_watch_start(args->timeout_ns, &err);
   if (s == WEIR_OK) s = weir_runtime_create(&opts, &job->runtime, &err);

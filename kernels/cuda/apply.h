@@ -10,10 +10,11 @@
 
 enum { WEIR_UPDATE_SLOTS = 4, WEIR_UPDATE_CONSTANTS = 8 };
 
-/* A rule's numbers, with the constants |c| of cpu/isa/apply.h. */
+/* A rule's numbers, with the constants |c| of cpu/isa/apply.h. A rule of f32
+ * rounds them once. */
 typedef struct weir_update_numbers {
-  float scale, l2;
-  float c[WEIR_UPDATE_CONSTANTS];
+  double scale, l2;
+  double c[WEIR_UPDATE_CONSTANTS];
   int32_t refused; /* nothing is written */
 } weir_update_numbers;
 
@@ -29,23 +30,24 @@ typedef enum weir_update_kind {
  * element 1. One block. */
 typedef struct weir_update_numbers_args {
   weir_update_numbers *out;
-  const float *lr;     /* NULL: the rule has none */
-  const float *scale;  /* NULL: 1 */
+  const void *lr;      /* NULL: the rule has none */
+  const void *scale;   /* NULL: 1 */
   const int64_t *step; /* NULL: the rule has none */
   weir_body_block *block;
   uint64_t instr;             /* number of the instruction + 1 */
   weir_update_numbers before; /* but for what follows from the data */
   double p[3];
   int32_t kind; /* weir_update_kind */
+  int32_t wide; /* lr and scale are f64 */
 } weir_update_numbers_args;
 
 /* in[0] and out[0] are the variable, then come the slots; out[k] may be any
  * input. */
 typedef struct weir_update_args {
   const weir_update_numbers *numbers;
-  const float *grad;
-  const float *in[WEIR_UPDATE_SLOTS];
-  float *out[WEIR_UPDATE_SLOTS];
+  const void *grad;
+  const void *in[WEIR_UPDATE_SLOTS];
+  void *out[WEIR_UPDATE_SLOTS];
   int64_t n;
   int32_t momentum, centered; /* rms_prop has slots for them */
   int32_t fours;              /* all are 16-byte aligned */

@@ -8,6 +8,7 @@
 #include "kernels/cuda/move.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/pool.h"
+#include "kernels/cuda/product.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/resize.h"

@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/fours.h"
 #include "kernels/cuda/functions.h"
+#include "kernels/cuda/wide.h"
 
 template <class T>
 static __device__ __forceinline__ void fill_all(const weir_fill_args &args) {
@@ -48,9 +49,9 @@ WEIR_BODY(unary_f32, weir_unary_args) {
   }
 }
 
-/* Of f64, those that need no polynomial; a switch in the loop costs less than
- * doubles do. */
-static __device__ __forceinline__ double unary_wide(int32_t op, double a) {
+/* Of f64; a switch in the loop costs less than doubles do. */
+static __device__ __forceinline__ double unary_wide(int32_t op, double a,
+                                                    const double *p) {
   switch (op) {
     case WEIR_UNARY_neg:
       return -a;
@@ -72,14 +73,51 @@ static __device__ __forceinline__ double unary_wide(int32_t op, double a) {
       return ceil(a);
     case WEIR_UNARY_round:
       return rint(a);
+    case WEIR_UNARY_leaky_relu:
+      return a < 0.0 ? a * p[0] : a;
+    case WEIR_UNARY_clip:
+      a = a < p[0] ? p[0] : a;
+      return a > p[1] ? p[1] : a;
     default:
       return 1.0 / a;
   }
 }
 
+/* Those of a library. */
+static __device__ __forceinline__ double unary_curved(int32_t op, double a,
+                                                      const double *p) {
+  switch (op) {
+    case WEIR_UNARY_exp:
+      return weir_el_exp(a);
+    case WEIR_UNARY_log:
+      return weir_el_log(a);
+    case WEIR_UNARY_tanh:
+      return weir_el_tanh(a);
+    case WEIR_UNARY_sigmoid:
+      return weir_el_sigmoid(a);
+    case WEIR_UNARY_softplus:
+      return weir_el_softplus(a);
+    case WEIR_UNARY_erf:
+      return weir_el_erf(a);
+    case WEIR_UNARY_sin:
+      return weir_el_sin(a);
+    case WEIR_UNARY_cos:
+      return weir_el_cos(a);
+    case WEIR_UNARY_elu:
+      return a < 0.0 ? p[0] * expm1(a) : a;
+    case WEIR_UNARY_gelu:
+      return weir_el_gelu(a);
+    case WEIR_UNARY_gelu_tanh:
+      return weir_el_gelu_tanh(a);
+    default:
+      return unary_wide(op, a, p);
+  }
+}
+
 /* Of integers; arithmetic wraps. */
 template <class T, class U>
-static __device__ __forceinline__ T unary_whole(int32_t op, T a) {
+static __device__ __forceinline__ T unary_whole(int32_t op, T a,
+                                                const int64_t *limits) {
   switch (op) {
     case WEIR_UNARY_neg:
       return (T)(0 - (U)a);
@@ -89,6 +127,9 @@ static __device__ __forceinline__ T unary_whole(int32_t op, T a) {
       return (T)((U)a * (U)a);
     case WEIR_UNARY_sign:
       return (T)((a > 0) - (a < 0));
+    case WEIR_UNARY_clip:
+      if ((int64_t)a < limits[0]) a = (T)limits[0];
+      return (int64_t)a > limits[1] ? (T)limits[1] : a;
     default:
       return a > 0 ? a : 0;
   }
@@ -99,7 +140,7 @@ static __device__ __forceinline__ void whole_all(const weir_unary_args &args) {
   const T *x = (const T *)args.x;
   T *y = (T *)args.y;
   for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step())
-    y[i] = unary_whole<T, U>(args.op, x[i]);
+    y[i] = unary_whole<T, U>(args.op, x[i], args.limits);
 }
 
 WEIR_BODY(unary_i32, weir_unary_args) {
@@ -110,11 +151,19 @@ WEIR_BODY(unary_i64, weir_unary_args) {
   whole_all<int64_t, uint64_t>(args);
 }
 
+/* A byte's functions fit an int, whose low bits they keep. */
+WEIR_BODY(unary_u8, weir_unary_args) {
+  const uint8_t *x = (const uint8_t *)args.x;
+  uint8_t *y = (uint8_t *)args.y;
+  for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step())
+    y[i] = (uint8_t)unary_whole<int32_t, uint32_t>(args.op, x[i], args.limits);
+}
+
 WEIR_BODY(unary_f64, weir_unary_args) {
   const double *x = (const double *)args.x;
   double *y = (double *)args.y;
   for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step())
-    y[i] = unary_wide(args.op, x[i]);
+    y[i] = unary_curved(args.op, x[i], args.wide);
 }
 
 static __device__ __forceinline__ float binary(int32_t op, float a, float b,
@@ -123,7 +172,6 @@ static __device__ __forceinline__ float binary(int32_t op, float a, float b,
   return weir_binary(op, a, b);
 }
 
-/* Powers of f64 have no body. */
 static __device__ __forceinline__ double binary(int32_t op, double a, double b,
                                                 bool *refused) {
   (void)refused;
@@ -144,8 +192,10 @@ static __device__ __forceinline__ double binary(int32_t op, double a, double b,
       return b * (a * (1.0 - a));
     case WEIR_BINARY_TANH_GRAD:
       return b * fma(-a, a, 1.0);
-    default:
+    case WEIR_BINARY_RELU_GRAD:
       return a > 0.0 ? b : 0.0;
+    default:
+      return pow(a, b);
   }
 }
 

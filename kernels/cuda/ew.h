@@ -28,15 +28,18 @@ typedef enum weir_unary_op {
 } weir_unary_op;
 #undef WEIR_UNARY
 
-/* unary_f64: neg, abs, square, sign, relu, sqrt, rsqrt, reciprocal, floor, ceil
- * and round; unary_i32 and unary_i64 the first five. */
+/* unary_f32 and unary_f64: all of them, with |p| or |wide|; unary_i32,
+ * unary_i64 and unary_u8: neg, abs, square, sign, relu, and clip between
+ * |limits|. */
 typedef struct weir_unary_args {
   void *y;
   const void *x;
   int64_t n;
   float p[2];
-  int32_t op;    /* weir_unary_op */
-  int32_t fours; /* of f32: both are 16-byte aligned */
+  double wide[2];    /* p, of f64 */
+  int64_t limits[2]; /* clip's, of integers; they are some of the type's */
+  int32_t op;        /* weir_unary_op */
+  int32_t fours;     /* of f32: both are 16-byte aligned */
 } weir_unary_args;
 
 /* Of integers, sums and products wrap; a division by 0 and a negative power

@@ -103,20 +103,29 @@ WEIR_BODY(one_hot, weir_one_hot_args) {
 }
 
 /* A warp a row. */
-WEIR_BODY(in_top_k, weir_top_args) {
+template <class V>
+static __device__ __forceinline__ void in_top_k(const weir_top_args &args) {
   int lane = (int)threadIdx.x % INDEX_LANES;
   int64_t i = weir_body_first() / INDEX_LANES;
   for (; i < args.indices.n; i += weir_body_step() / INDEX_LANES) {
     int64_t target = index_at(args.indices, i), larger = 0;
     if (target < 0 || target >= args.cols) continue;
-    const float *x = args.x + i * args.cols;
-    float own = x[target];
+    const V *x = (const V *)args.x + i * args.cols;
+    V own = x[target];
     for (int64_t c = lane; c < args.cols; c += INDEX_LANES)
       larger += !(x[c] <= own);
     for (int m = INDEX_LANES / 2; m > 0; m /= 2)
       larger += __shfl_xor_sync(0xffffffffu, larger, m);
     if (lane == 0) args.y[i] = own == own && larger < args.k;
   }
+}
+
+WEIR_BODY(in_top_k_f32, weir_top_args) {
+  in_top_k<float>(args);
+}
+
+WEIR_BODY(in_top_k_f64, weir_top_args) {
+  in_top_k<double>(args);
 }
 
 /* A value and its place; |i| INT64_MAX: none. */
@@ -184,6 +193,8 @@ WEIR_BODY(arg_rows, weir_arg_args) {
     arg_rows_all<double>(args, (double *)values, places);
   else if (args.type == WEIR_ARG_I32)
     arg_rows_all<int32_t>(args, (int32_t *)values, places);
+  else if (args.type == WEIR_ARG_U8)
+    arg_rows_all<uint8_t>(args, (uint8_t *)values, places);
   else
     arg_rows_all<int64_t>(args, values, places);
 }
@@ -210,6 +221,8 @@ WEIR_BODY(arg_columns, weir_arg_args) {
     arg_columns_all<double>(args);
   else if (args.type == WEIR_ARG_I32)
     arg_columns_all<int32_t>(args);
+  else if (args.type == WEIR_ARG_U8)
+    arg_columns_all<uint8_t>(args);
   else
     arg_columns_all<int64_t>(args);
 }

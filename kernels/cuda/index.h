@@ -53,11 +53,12 @@ typedef struct weir_one_hot_args {
   int32_t size;
 } weir_one_hot_args;
 
-/* in_top_k: y[i] is 1 if fewer than |k| elements of row i of x, |cols| f32, are
- * larger than the one that indices[i] names, and that is a number; else 0. */
+/* in_top_k: y[i] is 1 if fewer than |k| elements of row i of x, |cols| f32 or
+ * f64, are larger than the one that indices[i] names, and that is a number;
+ * else 0. */
 typedef struct weir_top_args {
   uint8_t *y;
-  const float *x;
+  const void *x;
   weir_indices indices;
   int64_t cols, k;
 } weir_top_args;
@@ -68,7 +69,8 @@ typedef enum weir_arg_type {
   WEIR_ARG_F32,
   WEIR_ARG_F64,
   WEIR_ARG_I32,
-  WEIR_ARG_I64
+  WEIR_ARG_I64,
+  WEIR_ARG_U8
 } weir_arg_type;
 
 typedef struct weir_arg_args {
@@ -105,12 +107,12 @@ typedef struct weir_sort_args {
   int32_t shift;
 } weir_sort_args;
 
-/* sum_runs: where sorted keys name a row of y [outer, rows, inner], that is the
- * sum of x [outer, count, inner]'s rows at their places, in order. Other rows
- * are left alone. |n| elements of x. */
+/* sum_runs, of f32 and f64: where sorted keys name a row of y [outer, rows,
+ * inner], that is the sum of x [outer, count, inner]'s rows at their places, in
+ * order. Other rows are left alone. |n| elements of x. */
 typedef struct weir_sum_runs_args {
-  float *y;
-  const float *x;
+  void *y;
+  const void *x;
   const uint32_t *keys, *places;
   int64_t n, rows;
   weir_walk walk; /* outer, count, inner */

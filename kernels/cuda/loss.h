@@ -4,8 +4,8 @@
 
 #include "kernels/cuda/body.h"
 
-/* Arguments of the bodies of loss.cu. Grids: any number of blocks in x, if no
- * other is given. */
+/* Arguments of the bodies of loss.cu, for f32 and f64. Grids: any number of
+ * blocks in x, if no other is given. */
 
 /* Rows longer than this are a block's, others a warp's. */
 enum { WEIR_LOSS_WIDE = 2048 };
@@ -16,21 +16,21 @@ typedef struct weir_labels {
   int32_t bytes;
 } weir_labels;
 
-/* sparse_xent_f32: y[rows], the loss of each row of x, times its weight and its
- * label's, if these are not NULL. sparse_xent_grad_f32: y[rows][cols], which
+/* sparse_xent: y[rows], the loss of each row of x, times its weight and its
+ * label's, if these are not NULL. sparse_xent_grad: y[rows][cols], which
  * may be x, of dy[rows]. A row whose label is out of range gets 0. */
 typedef struct weir_sparse_xent_args {
-  float *y;
-  const float *x, *weight, *class_weight, *dy;
+  void *y;
+  const void *x, *weight, *class_weight, *dy;
   weir_labels labels;
   int64_t rows, cols;
 } weir_sparse_xent_args;
 
-/* dense_xent_f32, dense_xent_grad_f32: the same, with shares of all classes in
+/* dense_xent, dense_xent_grad: the same, with shares of all classes in
  * place of a label; y may be x or shares too. */
 typedef struct weir_dense_xent_args {
-  float *y;
-  const float *x, *shares, *dy;
+  void *y;
+  const void *x, *shares, *dy;
   int64_t rows, cols;
 } weir_dense_xent_args;
 
@@ -49,15 +49,15 @@ typedef enum weir_distance_op {
   WEIR_DISTANCE_XENT  /* of sigmoid(a), for a share b */
 } weir_distance_op;
 
-/* distance_f32: y[n], which may be a or b. distance_sums_f32: |parts|, a sum
- * for each block. distance_end_f32: y[0], the sum of |count| parts, over |n|
+/* distance: y[n], which may be a or b. distance_sums: |parts|, a sum
+ * for each block. distance_end: y[0], the sum of |count| parts, over |n|
  * with |is_mean|. Grid of the last: 1 block. */
 typedef struct weir_distance_args {
-  float *y;
+  void *y;
   double *parts;
-  const float *a, *b;
+  const void *a, *b;
   int64_t n, count;
-  float delta;
+  double delta;
   int32_t op; /* weir_distance_op */
   int32_t is_mean;
 } weir_distance_args;

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/fours.h"
 #include "kernels/cuda/team.h"
+#include "kernels/cuda/wide.h"
 
 /* A slice of a channel: its first element, and how many it has. */
 typedef struct channel_slice {
@@ -54,140 +55,184 @@ all_slices(const weir_channels_args &args) {
   return (int64_t)args.channel_count * args.slice_count;
 }
 
-WEIR_BODY(channel_moments_f32, weir_channels_args) {
-  __shared__ double parts[WEIR_TEAM_PARTS];
+template <class V>
+static __device__ __forceinline__ void channel_moments(
+    const weir_channels_args &args, double *parts) {
   for (int64_t i = blockIdx.x; i < all_slices(args); i += gridDim.x) {
     channel_slice s = slice_of(args, i);
-    float sum = 0.0f, squares = 0.0f;
+    V sum = 0, squares = 0;
     for (int64_t k = threadIdx.x; k < s.count; k += WEIR_BODY_THREADS)
-      sum += args.x[element(args, s.channel, s.first + k)];
+      sum += ((const V *)args.x)[element(args, s.channel, s.first + k)];
     double mean = weir_team<true>::sum((double)sum, parts);
     mean = s.count > 0 ? mean / (double)s.count : 0.0;
     for (int64_t k = threadIdx.x; k < s.count; k += WEIR_BODY_THREADS) {
-      float d = args.x[element(args, s.channel, s.first + k)] - (float)mean;
-      squares = fmaf(d, d, squares);
+      V d =
+          ((const V *)args.x)[element(args, s.channel, s.first + k)] - (V)mean;
+      squares = weir_el_fma(d, d, squares);
     }
     store_parts(args, i, mean, weir_team<true>::sum((double)squares, parts));
   }
 }
 
-/* The squares were taken about the mean as a float. */
-WEIR_BODY(channel_moments_end_f32, weir_channels_args) {
+/* The squares were taken about the mean as an element. */
+template <class V>
+static __device__ __forceinline__ void channel_moments_end(
+    const weir_channels_args &args) {
   typedef weir_team<false> team;
-  double *none = nullptr, n = (double)args.each;
+  double n = (double)args.each;
   for (int64_t c = team::first(); c < args.channel_count; c += team::step()) {
-    const double *parts = args.parts + 2 * c * args.slice_count;
+    const double *all = args.parts + 2 * c * args.slice_count;
     double mean = 0.0, squares = 0.0;
     for (int64_t s = team::me(); s < args.slice_count; s += team::kSize)
-      mean = fma(parts[2 * s], (double)slice_size(args, s), mean);
-    mean = team::sum(mean, none);
+      mean = fma(all[2 * s], (double)slice_size(args, s), mean);
+    mean = team::sum(mean, (double *)nullptr);
     mean = args.each > 0 ? mean / n : 0.0;
     for (int64_t s = team::me(); s < args.slice_count; s += team::kSize) {
-      double exact = parts[2 * s], d = exact - mean;
-      double off = exact - (double)(float)exact;
+      double exact = all[2 * s], d = exact - mean;
+      double off = exact - (double)(V)exact;
       double count = (double)slice_size(args, s);
-      squares += fma(fma(d, d, -off * off), count, parts[2 * s + 1]);
+      squares += fma(fma(d, d, -off * off), count, all[2 * s + 1]);
     }
-    squares = team::sum(squares, none);
+    squares = team::sum(squares, (double *)nullptr);
     if (team::me() != 0) continue;
-    args.mean[c] = (float)mean;
-    args.var[c] = (float)(args.each > 0 ? squares / n : 0.0);
+    ((V *)args.mean)[c] = (V)mean;
+    ((V *)args.var)[c] = (V)(args.each > 0 ? squares / n : 0.0);
   }
 }
 
-WEIR_BODY(channel_sums_f32, weir_channels_args) {
-  __shared__ double parts[WEIR_TEAM_PARTS];
+template <class V>
+static __device__ __forceinline__ void channel_sums(
+    const weir_channels_args &args, double *parts) {
   for (int64_t i = blockIdx.x; i < all_slices(args); i += gridDim.x) {
     channel_slice s = slice_of(args, i);
-    float sum = 0.0f, spread = 0.0f, mean = 0.0f, r = 0.0f;
+    V sum = 0, spread = 0, mean = 0, r = 0;
     if (args.x != nullptr) {
-      mean = args.mean[s.channel];
-      r = 1.0f / sqrtf(args.var[s.channel] + args.epsilon);
+      mean = ((V *)args.mean)[s.channel];
+      r = weir_el_over_root((V)1, ((V *)args.var)[s.channel] + (V)args.epsilon);
     }
     for (int64_t k = threadIdx.x; k < s.count; k += WEIR_BODY_THREADS) {
       int64_t at = element(args, s.channel, s.first + k);
-      float dy = args.dy[at];
+      V dy = ((const V *)args.dy)[at];
       sum += dy;
-      if (args.x != nullptr) spread = fmaf(dy, (args.x[at] - mean) * r, spread);
+      if (args.x != nullptr)
+        spread = weir_el_fma(dy, (((const V *)args.x)[at] - mean) * r, spread);
     }
     double a = weir_team<true>::sum((double)sum, parts);
     store_parts(args, i, a, weir_team<true>::sum((double)spread, parts));
   }
 }
 
-WEIR_BODY(channel_sums_end_f32, weir_channels_args) {
+template <class V>
+static __device__ __forceinline__ void channel_sums_end(
+    const weir_channels_args &args) {
   typedef weir_team<false> team;
-  double *none = nullptr;
   for (int64_t c = team::first(); c < args.channel_count; c += team::step()) {
-    const double *parts = args.parts + 2 * c * args.slice_count;
+    const double *all = args.parts + 2 * c * args.slice_count;
     double sum = 0.0, spread = 0.0;
     for (int64_t s = team::me(); s < args.slice_count; s += team::kSize) {
-      sum += parts[2 * s];
-      spread += parts[2 * s + 1];
+      sum += all[2 * s];
+      spread += all[2 * s + 1];
     }
-    sum = team::sum(sum, none);
-    spread = team::sum(spread, none);
+    sum = team::sum(sum, (double *)nullptr);
+    spread = team::sum(spread, (double *)nullptr);
     if (team::me() != 0) continue;
-    args.sum[c] = (float)sum;
-    if (args.spread != nullptr) args.spread[c] = (float)spread;
+    ((V *)args.sum)[c] = (V)sum;
+    if (args.spread != nullptr) ((V *)args.spread)[c] = (V)spread;
   }
 }
 
-WEIR_BODY(batch_norm_f32, weir_channels_args) {
+template <class V>
+static __device__ __forceinline__ void batch_norm(
+    const weir_channels_args &args) {
   for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step()) {
     uint32_t c = channel_at(args, i);
-    float factor = args.scale[c] / sqrtf(args.var[c] + args.epsilon);
-    args.y[i] = fmaf(args.x[i] - args.mean[c], factor, args.bias[c]);
+    V factor = weir_el_over_root(((const V *)args.scale)[c],
+                                 ((V *)args.var)[c] + (V)args.epsilon);
+    ((V *)args.y)[i] = weir_el_fma(((const V *)args.x)[i] - ((V *)args.mean)[c],
+                                   factor, ((const V *)args.bias)[c]);
   }
 }
 
-WEIR_BODY(batch_norm_grad_f32, weir_channels_args) {
-  float n = (float)args.each;
+template <class V>
+static __device__ __forceinline__ void batch_norm_grad(
+    const weir_channels_args &args) {
+  V n = (V)args.each;
   for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step()) {
     uint32_t c = channel_at(args, i);
-    float r = 1.0f / sqrtf(args.var[c] + args.epsilon);
-    float z = (args.x[i] - args.mean[c]) * r;
-    float rest = args.dy[i] - args.sum[c] / n;
-    args.y[i] = args.scale[c] * r * fmaf(-z, args.spread[c] / n, rest);
+    V r = weir_el_over_root((V)1, ((V *)args.var)[c] + (V)args.epsilon);
+    V z = (((const V *)args.x)[i] - ((V *)args.mean)[c]) * r;
+    V rest = ((const V *)args.dy)[i] - ((V *)args.sum)[c] / n;
+    ((V *)args.y)[i] = ((const V *)args.scale)[c] * r *
+                       weir_el_fma(-z, ((V *)args.spread)[c] / n, rest);
   }
 }
+
+#define CHANNELS(name)                        \
+  WEIR_BODY(name##_f32, weir_channels_args) { \
+    __shared__ double parts[WEIR_TEAM_PARTS]; \
+    name<float>(args, parts);                 \
+  }                                           \
+  WEIR_BODY(name##_f64, weir_channels_args) { \
+    __shared__ double parts[WEIR_TEAM_PARTS]; \
+    name<double>(args, parts);                \
+  }
+#define ELEMENTS(name)                        \
+  WEIR_BODY(name##_f32, weir_channels_args) { \
+    name<float>(args);                        \
+  }                                           \
+  WEIR_BODY(name##_f64, weir_channels_args) { \
+    name<double>(args);                       \
+  }
+CHANNELS(channel_moments)
+CHANNELS(channel_sums)
+ELEMENTS(channel_moments_end)
+ELEMENTS(channel_sums_end)
+ELEMENTS(batch_norm)
+ELEMENTS(batch_norm_grad)
 
 /* Mean of a row and 1 / sqrt(variance + epsilon). */
-typedef struct row_moments {
-  float mean, factor;
-} row_moments;
+template <class V>
+struct row_moments {
+  V mean, factor;
+};
 
-template <class T>
-static __device__ __forceinline__ row_moments
-moments_of(const weir_layer_norm_args &args, const float *x, float *parts) {
-  float sum = 0.0f, squares = 0.0f, n = (float)args.cols;
+template <class V, class T>
+static __device__ __forceinline__ row_moments<V> moments_of(
+    const weir_layer_norm_args &args, const V *x, V *parts) {
+  V sum = 0, squares = 0, n = (V)args.cols;
   for (int64_t k = T::me(); k < args.cols; k += T::kSize) sum += x[k];
-  float mean = T::sum(sum, parts) / n;
+  V mean = T::sum(sum, parts) / n;
   for (int64_t k = T::me(); k < args.cols; k += T::kSize)
-    squares = fmaf(x[k] - mean, x[k] - mean, squares);
-  float variance = T::sum(squares, parts) / n;
-  return {mean, 1.0f / sqrtf(variance + args.epsilon)};
+    squares = weir_el_fma(x[k] - mean, x[k] - mean, squares);
+  V variance = T::sum(squares, parts) / n;
+  return {mean, weir_el_over_root((V)1, variance + (V)args.epsilon)};
 }
 
-template <class T>
+template <class V, class T>
 static __device__ __forceinline__ void layer_norm(
-    const weir_layer_norm_args &args, float *parts) {
+    const weir_layer_norm_args &args, V *parts) {
   for (int64_t r = T::first(); r < args.rows; r += T::step()) {
-    const float *x = args.x + r * args.cols;
-    float *y = args.y + r * args.cols;
-    row_moments m = moments_of<T>(args, x, parts);
+    const V *x = (const V *)args.x + r * args.cols;
+    V *y = (V *)args.y + r * args.cols;
+    row_moments<V> m = moments_of<V, T>(args, x, parts);
     for (int64_t k = T::me(); k < args.cols; k += T::kSize)
-      y[k] = fmaf((x[k] - m.mean) * m.factor, args.scale[k], args.bias[k]);
+      y[k] = weir_el_fma((x[k] - m.mean) * m.factor, ((const V *)args.scale)[k],
+                         ((const V *)args.bias)[k]);
   }
 }
 
-WEIR_BODY(layer_norm_f32, weir_layer_norm_args) {
-  __shared__ float parts[WEIR_TEAM_PARTS];
-  if (args.cols > WEIR_NORM_WIDE)
-    layer_norm<weir_team<true>>(args, parts);
-  else
-    layer_norm<weir_team<false>>(args, parts);
-}
+#define LAYER_OF(name, V)                  \
+  __shared__ V parts[WEIR_TEAM_PARTS];     \
+  if (args.cols > WEIR_NORM_WIDE)          \
+    name<V, weir_team<true>>(args, parts); \
+  else                                     \
+    name<V, weir_team<false>>(args, parts);
+#define LAYER(name)                                                        \
+  WEIR_BODY(name##_f32, weir_layer_norm_args){                             \
+      LAYER_OF(name, float)} WEIR_BODY(name##_f64, weir_layer_norm_args) { \
+    LAYER_OF(name, double)                                                 \
+  }
+LAYER(layer_norm)
 
 /* A thread takes four neighbours at a time and keeps them. */
 template <class T>
@@ -196,7 +241,7 @@ static __device__ __forceinline__ void layer_norm_kept(
   int32_t cols = (int32_t)args.cols, me = (int32_t)T::me();
   bool wide = args.wide != 0;
   for (int64_t r = T::first(); r < args.rows; r += T::step()) {
-    const float *x = args.x + r * args.cols;
+    const float *x = (const float *)args.x + r * args.cols;
     weir_four<float> kept[WEIR_NORM_FOURS];
     float sum = 0.0f, squares = 0.0f, n = (float)args.cols;
     WEIR_BODY_UNROLL(WEIR_NORM_FOURS)
@@ -220,18 +265,19 @@ static __device__ __forceinline__ void layer_norm_kept(
       }
     }
     float variance = T::sum(squares, parts) / n;
-    float factor = 1.0f / sqrtf(variance + args.epsilon);
+    float factor = 1.0f / sqrtf(variance + (float)args.epsilon);
     WEIR_BODY_UNROLL(WEIR_NORM_FOURS)
     for (int j = 0; j < WEIR_NORM_FOURS; j++) {
       int32_t at = 4 * (me + T::kSize * j);
       if (at >= cols) continue;
       weir_four<float> scale =
-          weir_four_load_some(args.scale, at, cols, wide, 0.0f);
+          weir_four_load_some((const float *)args.scale, at, cols, wide, 0.0f);
       weir_four<float> bias =
-          weir_four_load_some(args.bias, at, cols, wide, 0.0f);
+          weir_four_load_some((const float *)args.bias, at, cols, wide, 0.0f);
       for (int c = 0; c < 4; c++)
         kept[j].v[c] = fmaf(kept[j].v[c] * factor, scale.v[c], bias.v[c]);
-      weir_four_store_some(args.y + r * args.cols, at, cols, wide, kept[j]);
+      weir_four_store_some((float *)args.y + r * args.cols, at, cols, wide,
+                           kept[j]);
     }
   }
 }
@@ -245,32 +291,27 @@ WEIR_BODY_DENSE(layer_norm_kept_f32, weir_layer_norm_args, 3) {
 }
 
 /* With g = dy scale: dx = (g - mean(g) - z mean(g z)) r. */
-template <class T>
+template <class V, class T>
 static __device__ __forceinline__ void layer_norm_grad(
-    const weir_layer_norm_args &args, float *parts) {
+    const weir_layer_norm_args &args, V *parts) {
   for (int64_t r = T::first(); r < args.rows; r += T::step()) {
-    const float *x = args.x + r * args.cols, *dy = args.dy + r * args.cols;
-    float *y = args.y + r * args.cols, g_sum = 0.0f, gz_sum = 0.0f;
-    row_moments m = moments_of<T>(args, x, parts);
+    const V *x = (const V *)args.x + r * args.cols;
+    const V *dy = (const V *)args.dy + r * args.cols;
+    V *y = (V *)args.y + r * args.cols, g_sum = 0, gz_sum = 0;
+    row_moments<V> m = moments_of<V, T>(args, x, parts);
     for (int64_t k = T::me(); k < args.cols; k += T::kSize) {
-      float g = dy[k] * args.scale[k];
+      V g = dy[k] * ((const V *)args.scale)[k];
       g_sum += g;
-      gz_sum = fmaf(g, (x[k] - m.mean) * m.factor, gz_sum);
+      gz_sum = weir_el_fma(g, (x[k] - m.mean) * m.factor, gz_sum);
     }
-    float g_mean = T::sum(g_sum, parts) / (float)args.cols;
-    float gz_mean = T::sum(gz_sum, parts) / (float)args.cols;
+    V g_mean = T::sum(g_sum, parts) / (V)args.cols;
+    V gz_mean = T::sum(gz_sum, parts) / (V)args.cols;
     for (int64_t k = T::me(); k < args.cols; k += T::kSize) {
-      float z = (x[k] - m.mean) * m.factor;
-      float g = dy[k] * args.scale[k] - g_mean;
-      y[k] = fmaf(-z, gz_mean, g) * m.factor;
+      V z = (x[k] - m.mean) * m.factor;
+      V g = dy[k] * ((const V *)args.scale)[k] - g_mean;
+      y[k] = weir_el_fma(-z, gz_mean, g) * m.factor;
     }
   }
 }
 
-WEIR_BODY(layer_norm_grad_f32, weir_layer_norm_args) {
-  __shared__ float parts[WEIR_TEAM_PARTS];
-  if (args.cols > WEIR_NORM_WIDE)
-    layer_norm_grad<weir_team<true>>(args, parts);
-  else
-    layer_norm_grad<weir_team<false>>(args, parts);
-}
+LAYER(layer_norm_grad)

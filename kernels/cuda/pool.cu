@@ -40,17 +40,18 @@ static __device__ __forceinline__ int64_t inputs(const weir_pool_args &args) {
 
 /* The largest element under the window at |p|: the first of equals, and a NaN
  * before all. */
-static __device__ __forceinline__ float largest(const weir_pool_args &args,
-                                                place p, int32_t *at) {
+template <class T>
+static __device__ __forceinline__ T largest(const weir_pool_args &args, place p,
+                                            int32_t *at) {
   const weir_body_window &v = args.window;
   weir_window_span rows = weir_window_span_of(v, 0, p.row);
   weir_window_span columns = weir_window_span_of(v, 1, p.column);
-  const float *x = args.x + (int64_t)p.image * v.in_hw.d;
+  const T *x = (const T *)args.x + (int64_t)p.image * v.in_hw.d;
   int32_t best = rows.from * v.in[1] + columns.from;
-  float most = x[best];
+  T most = x[best];
   for (int32_t r = rows.from; r < rows.to; r++)
     for (int32_t c = columns.from; c < columns.to; c++) {
-      float a = x[r * v.in[1] + c];
+      T a = x[r * v.in[1] + c];
       if (!(a > most || (a != a && most == most))) continue;
       most = a;
       best = r * v.in[1] + c;
@@ -59,24 +60,29 @@ static __device__ __forceinline__ float largest(const weir_pool_args &args,
   return most;
 }
 
-WEIR_BODY(max_pool_f32, weir_pool_args) {
+template <class T>
+static __device__ __forceinline__ void max_pool(const weir_pool_args &args) {
   int64_t n = outputs(args);
   for (int64_t i = weir_body_first(); i < n; i += weir_body_step()) {
     int32_t at;
-    args.y[i] = largest(args, output_of(args, i), &at);
+    ((T *)args.y)[i] = largest<T>(args, output_of(args, i), &at);
   }
 }
 
-WEIR_BODY(max_pool_places_f32, weir_pool_args) {
+template <class T>
+static __device__ __forceinline__ void max_pool_places(
+    const weir_pool_args &args) {
   int64_t n = outputs(args);
   for (int64_t i = weir_body_first(); i < n; i += weir_body_step()) {
     int32_t at;
-    (void)largest(args, output_of(args, i), &at);
+    (void)largest<T>(args, output_of(args, i), &at);
     args.places[i] = at;
   }
 }
 
-WEIR_BODY(max_pool_grad_f32, weir_pool_args) {
+template <class T>
+static __device__ __forceinline__ void max_pool_grad(
+    const weir_pool_args &args) {
   const weir_body_window &v = args.window;
   int64_t n = inputs(args);
   for (int64_t i = weir_body_first(); i < n; i += weir_body_step()) {
@@ -85,13 +91,13 @@ WEIR_BODY(max_pool_grad_f32, weir_pool_args) {
     int32_t here = p.row * v.in[1] + p.column;
     weir_window_span rows = weir_window_places(v, 0, p.row);
     weir_window_span columns = weir_window_places(v, 1, p.column);
-    float sum = 0.0f;
+    T sum = 0;
     for (int32_t r = rows.from; r < rows.to; r++)
       for (int32_t c = columns.from; c < columns.to; c++) {
         int64_t at = image + r * v.out[1] + c;
-        if (args.places[at] == here) sum += args.dy[at];
+        if (args.places[at] == here) sum += ((const T *)args.dy)[at];
       }
-    args.dx[i] = sum;
+    ((T *)args.dx)[i] = sum;
   }
 }
 
@@ -105,39 +111,57 @@ static __device__ __forceinline__ int32_t share(const weir_pool_args &args,
   return (to < v.end[side] ? to : v.end[side]) - from;
 }
 
-static __device__ __forceinline__ float count(const weir_pool_args &args,
-                                              int32_t row, int32_t column) {
-  return (float)((int64_t)share(args, 0, row) * share(args, 1, column));
+static __device__ __forceinline__ int64_t count(const weir_pool_args &args,
+                                                int32_t row, int32_t column) {
+  return (int64_t)share(args, 0, row) * share(args, 1, column);
 }
 
-WEIR_BODY(avg_pool_f32, weir_pool_args) {
+template <class T>
+static __device__ __forceinline__ void avg_pool(const weir_pool_args &args) {
   const weir_body_window &v = args.window;
   int64_t n = outputs(args);
   for (int64_t i = weir_body_first(); i < n; i += weir_body_step()) {
     place p = output_of(args, i);
     weir_window_span rows = weir_window_span_of(v, 0, p.row);
     weir_window_span columns = weir_window_span_of(v, 1, p.column);
-    const float *x = args.x + (int64_t)p.image * v.in_hw.d;
-    float sum = 0.0f;
+    const T *x = (const T *)args.x + (int64_t)p.image * v.in_hw.d;
+    T sum = 0;
     for (int32_t r = rows.from; r < rows.to; r++)
       for (int32_t c = columns.from; c < columns.to; c++)
         sum += x[r * v.in[1] + c];
-    args.y[i] = sum / count(args, p.row, p.column);
+    ((T *)args.y)[i] = sum / (T)count(args, p.row, p.column);
   }
 }
 
-WEIR_BODY(avg_pool_grad_f32, weir_pool_args) {
+template <class T>
+static __device__ __forceinline__ void avg_pool_grad(
+    const weir_pool_args &args) {
   const weir_body_window &v = args.window;
   int64_t n = inputs(args);
   for (int64_t i = weir_body_first(); i < n; i += weir_body_step()) {
     place p = input_of(args, i);
-    const float *dy = args.dy + (int64_t)p.image * v.out_hw.d;
+    const T *dy = (const T *)args.dy + (int64_t)p.image * v.out_hw.d;
     weir_window_span rows = weir_window_places(v, 0, p.row);
     weir_window_span columns = weir_window_places(v, 1, p.column);
-    float sum = 0.0f;
-    for (int32_t r = rows.from; r < rows.to; r++)
+    T sum = 0;
+    for (int32_t r = rows.from; r < rows.to; r++) {
+      WEIR_BODY_UNROLL(1)
       for (int32_t c = columns.from; c < columns.to; c++)
-        sum += dy[r * v.out[1] + c] / count(args, r, c);
-    args.dx[i] = sum;
+        sum += dy[r * v.out[1] + c] / (T)count(args, r, c);
+    }
+    ((T *)args.dx)[i] = sum;
   }
 }
+
+#define POOL(name)                        \
+  WEIR_BODY(name##_f32, weir_pool_args) { \
+    name<float>(args);                    \
+  }                                       \
+  WEIR_BODY(name##_f64, weir_pool_args) { \
+    name<double>(args);                   \
+  }
+POOL(max_pool)
+POOL(max_pool_places)
+POOL(max_pool_grad)
+POOL(avg_pool)
+POOL(avg_pool_grad)

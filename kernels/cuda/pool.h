@@ -4,16 +4,16 @@
 
 #include "kernels/cuda/window.h"
 
-/* Arguments of the bodies of pool.cu, of which each uses some. x and dx are
- * |images| images of window.in, y and dy have window.out each. Grids: any
- * number of blocks in x.
+/* Arguments of the bodies of pool.cu, for f32 and f64, of which each uses some.
+ * x and dx are |images| images of window.in, y and dy have window.out each.
+ * Grids: any number of blocks in x.
  *
- * max_pool_f32, avg_pool_f32: y of x. max_pool_places_f32: |places|, for each
+ * max_pool, avg_pool: y of x. max_pool_places: |places|, for each
  * element of y the number of its largest element within its image of x.
- * max_pool_grad_f32: dx of places and dy. avg_pool_grad_f32: dx of dy. */
+ * max_pool_grad: dx of places and dy. avg_pool_grad: dx of dy. */
 typedef struct weir_pool_args {
-  float *y, *dx;
-  const float *x, *dy;
+  void *y, *dx;
+  const void *x, *dy;
   int32_t *places;
   weir_body_window window;
   int32_t images;

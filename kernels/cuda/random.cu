@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers: the words of kernels/philox.h, so the same ones as on a CPU,
  * of a step that the body reads itself, so that a launch can be replayed. A
- * thread makes the four elements of a block of words. Functions are computed in
- * double: they are rounded once, as on the CPU. */
+ * thread makes the elements of a block of words: four of f32, two of f64.
+ * Functions are computed in double: they are rounded once, as on the CPU. */
 #include "kernels/cuda/random.h"
 
-#include "kernels/cuda/element.h"
+#include "kernels/cuda/wide.h"
 
 typedef struct words {
   uint32_t word[4];
@@ -80,7 +80,9 @@ static __device__ __forceinline__ double truncated_of(double u) {
   return wanted < 0.0 ? -x : x;
 }
 
-static __device__ __forceinline__ void draw(int32_t op, words w, double *z) {
+/* The four numbers of f32 that a block of words makes. */
+static __device__ __forceinline__ void draw(int32_t op, words w, float,
+                                            double *z) {
   for (int i = 0; i < 4; i += 2) {
     double u = uniform_of(w.word[i]), v = uniform_of(w.word[i + 1]);
     z[i] = u;
@@ -92,20 +94,47 @@ static __device__ __forceinline__ void draw(int32_t op, words w, double *z) {
   }
 }
 
-WEIR_BODY(random_f32, weir_random_args) {
-  int64_t blocks = args.n / 4 + (args.n % 4 != 0);
+/* The two of f64, of 53 bits each. */
+static __device__ __forceinline__ void draw(int32_t op, words w, double,
+                                            double *z) {
+  for (int i = 0; i < 2; i++) {
+    uint64_t bits = (uint64_t)w.word[2 * i + 1] << 32 | w.word[2 * i];
+    z[i] = (double)(bits >> 11) * (1.0 / 9007199254740992.0);
+    if (op == WEIR_RANDOM_TRUNCATED) z[i] = truncated_of(z[i]);
+  }
+  if (op != WEIR_RANDOM_NORMAL) return;
+  double radius = sqrt(-2.0 * log(1.0 - z[0])); /* the difference is exact */
+  double angle = 6.283185307179586 * z[1];
+  z[0] = radius * weir_el_cos(angle);
+  z[1] = radius * weir_el_sin(angle);
+}
+
+template <class V>
+static __device__ __forceinline__ void random_numbers(
+    const weir_random_args &args) {
+  const int EACH = 16 / (int)sizeof(V); /* of a block of words */
+  int64_t blocks = args.n / EACH + (args.n % EACH != 0);
   for (int64_t b = weir_body_first(); b < blocks; b += weir_body_step()) {
     double z[4];
-    draw(args.op, words_of(args.key, *args.step, (uint64_t)b), z);
-    for (int k = 0; k < 4; k++) {
-      if (4 * b + k >= args.n) continue;
-      float y = (float)(args.offset + args.scale * z[k]);
-      args.y[4 * b + k] = y >= args.high ? (float)args.offset : y;
+    draw(args.op, words_of(args.key, *args.step, (uint64_t)b), (V)0, z);
+    for (int k = 0; k < EACH; k++) {
+      if (EACH * b + k >= args.n) continue;
+      V y = (V)(args.offset + args.scale * z[k]);
+      ((V *)args.y)[EACH * b + k] = y >= (V)args.high ? (V)args.offset : y;
     }
   }
 }
 
-WEIR_BODY(dropout_f32, weir_dropout_args) {
+WEIR_BODY(random_f32, weir_random_args) {
+  random_numbers<float>(args);
+}
+
+WEIR_BODY(random_f64, weir_random_args) {
+  random_numbers<double>(args);
+}
+
+template <class V>
+static __device__ __forceinline__ void dropout(const weir_dropout_args &args) {
   int64_t blocks = args.n / 4 + (args.n % 4 != 0);
   for (int64_t b = weir_body_first(); b < blocks; b += weir_body_step()) {
     words w = words_of(args.key, *args.step, (uint64_t)b);
@@ -113,10 +142,18 @@ WEIR_BODY(dropout_f32, weir_dropout_args) {
       int64_t i = 4 * b + k;
       if (i >= args.n) continue;
       bool stays = w.word[k] >> 8 < args.below;
-      args.y[i] = stays ? args.x[i] * args.scale : 0.0f;
+      ((V *)args.y)[i] = stays ? ((const V *)args.x)[i] * (V)args.scale : (V)0;
       if (args.mask != nullptr) args.mask[i] = stays ? 1 : 0;
     }
   }
+}
+
+WEIR_BODY(dropout_f32, weir_dropout_args) {
+  dropout<float>(args);
+}
+
+WEIR_BODY(dropout_f64, weir_dropout_args) {
+  dropout<double>(args);
 }
 
 WEIR_BODY(turn_step, weir_turn_args) {

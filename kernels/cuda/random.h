@@ -13,28 +13,29 @@ typedef enum weir_random_op {
   WEIR_RANDOM_TRUNCATED
 } weir_random_op;
 
-/* random_f32: y = offset + scale z; what is |high| or more becomes |offset|. */
+/* random_f32, random_f64: y = offset + scale z; what is |high| or more becomes
+ * |offset|. */
 typedef struct weir_random_args {
-  float *y;
+  void *y;
   const uint64_t *step;
   int64_t n;
   uint64_t key;
   double offset, scale;
-  float high;
+  double high;
   int32_t op; /* weir_random_op */
 } weir_random_args;
 
-/* dropout_f32: y = x scale where 24 bits are less than |below|, else 0, and
- * |mask|, if it is not NULL, where. y may be x. */
+/* dropout_f32, dropout_f64: y = x scale where 24 bits are less than |below|,
+ * else 0, and |mask|, if it is not NULL, where. y may be x. */
 typedef struct weir_dropout_args {
-  float *y;
-  const float *x;
+  void *y;
+  const void *x;
   uint8_t *mask;
   const uint64_t *step;
   int64_t n;
   uint64_t key;
   uint32_t below;
-  float scale;
+  double scale;
 } weir_dropout_args;
 
 /* turn_step: |*step| is that of turn |turn| of a loop in a step |*outer|: the

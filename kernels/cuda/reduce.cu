@@ -44,6 +44,12 @@ struct limits<int64_t> {
   static __device__ __forceinline__ int64_t least() { return INT64_MIN; }
 };
 
+template <>
+struct limits<uint8_t> {
+  static __device__ __forceinline__ uint8_t most() { return UINT8_MAX; }
+  static __device__ __forceinline__ uint8_t least() { return 0; }
+};
+
 /* Arithmetic that wraps for integers. */
 template <class T>
 struct number {
@@ -51,6 +57,10 @@ struct number {
 };
 template <>
 struct number<int32_t> {
+  typedef uint32_t type;
+};
+template <>
+struct number<uint8_t> {
   typedef uint32_t type;
 };
 template <>
@@ -205,7 +215,7 @@ static __device__ __forceinline__ T fold_slice(const weir_reduce_args &args,
 template <class T>
 static __device__ __forceinline__ void put(const weir_reduce_args &args,
                                            int64_t at, T x) {
-  ((T *)args.y)[at] = args.divisor != 0 ? x / (T)args.divisor : x;
+  ((T *)args.y)[at] = args.divisor != 0 ? (T)(x / (T)args.divisor) : x;
 }
 
 /* Joins |x| of |lanes| threads, at most a warp's or a block's; all have the
@@ -291,8 +301,12 @@ REDUCE(f32, float)
 REDUCE(f64, double)
 REDUCE(i32, int32_t)
 REDUCE(i64, int64_t)
+REDUCE(u8, uint8_t)
 
-WEIR_BODY(prod_grad_f32, weir_prod_grad_args) {
+template <class V>
+static __device__ __forceinline__ void prod_grad(
+    const weir_prod_grad_args &args) {
+  const V *x = (const V *)args.x;
   for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step()) {
     int64_t first[2], at[1];
     double product = 1.0;
@@ -300,10 +314,19 @@ WEIR_BODY(prod_grad_f32, weir_prod_grad_args) {
     WEIR_BODY_UNROLL(1)
     for (int64_t r = 0; r < args.total; r++) {
       weir_walk_at<1>(args.joined, args.joined_strides, r, at);
-      if (first[0] + at[0] != i) product *= (double)args.x[first[0] + at[0]];
+      if (first[0] + at[0] != i) product *= (double)x[first[0] + at[0]];
     }
-    args.dx[i] = (float)((double)args.dy[first[1]] * product);
+    double dy = (double)((const V *)args.dy)[first[1]];
+    ((V *)args.dx)[i] = (V)(dy * product);
   }
+}
+
+WEIR_BODY(prod_grad_f32, weir_prod_grad_args) {
+  prod_grad<float>(args);
+}
+
+WEIR_BODY(prod_grad_f64, weir_prod_grad_args) {
+  prod_grad<double>(args);
 }
 
 /* ---- Squares, in double: those of f32 cannot overflow there. */
@@ -326,8 +349,9 @@ tensor_of(const weir_squares_args &args, int64_t k) {
   return low;
 }
 
-WEIR_BODY(block_squares, weir_squares_args) {
-  __shared__ double parts[REDUCE_WARPS];
+template <class V>
+static __device__ __forceinline__ void block_squares(
+    const weir_squares_args &args, double *parts) {
   for (int64_t k = blockIdx.x; k < args.stretches; k += gridDim.x) {
     int32_t t = tensor_of(args, k);
     int64_t nth = k - args.first[t];
@@ -337,12 +361,22 @@ WEIR_BODY(block_squares, weir_squares_args) {
     if (end > args.n[t]) end = args.n[t];
     double mine = 0.0;
     for (int64_t i = begin + threadIdx.x; i < end; i += WEIR_BODY_THREADS) {
-      double x = (double)args.x[t][i];
+      double x = (double)((const V *)args.x[t])[i];
       mine = fma(x, x, mine);
     }
     mine = join_doubles(mine, parts);
     if (threadIdx.x == 0) args.y[k] = mine;
   }
+}
+
+WEIR_BODY(block_squares_f32, weir_squares_args) {
+  __shared__ double parts[REDUCE_WARPS];
+  block_squares<float>(args, parts);
+}
+
+WEIR_BODY(block_squares_f64, weir_squares_args) {
+  __shared__ double parts[REDUCE_WARPS];
+  block_squares<double>(args, parts);
 }
 
 WEIR_BODY(root_of_sum, weir_root_args) {
@@ -351,5 +385,9 @@ WEIR_BODY(root_of_sum, weir_root_args) {
   for (int64_t i = threadIdx.x; i < args.n; i += WEIR_BODY_THREADS)
     mine += args.x[i];
   mine = join_doubles(mine, parts);
-  if (threadIdx.x == 0) args.y[0] = (float)sqrt(mine);
+  if (threadIdx.x != 0) return;
+  if (args.wide != 0)
+    *(double *)args.y = sqrt(mine);
+  else
+    *(float *)args.y = (float)sqrt(mine);
 }

@@ -40,12 +40,13 @@ typedef struct weir_reduce_args {
   int32_t lanes;
 } weir_reduce_args;
 
-/* prod_grad: dx[i] is dy of i's output times the product, in f64, of the other
- * elements of that output, |total| places of |joined|. The walk over all |n|
- * elements has the places of the output's first one, and of its dy. */
+/* prod_grad, of f32 and f64: dx[i] is dy of i's output times the product, in
+ * f64, of the other elements of that output, |total| places of |joined|. The
+ * walk over all |n| elements has the places of the output's first one, and of
+ * its dy. */
 typedef struct weir_prod_grad_args {
-  float *dx;
-  const float *x, *dy;
+  void *dx;
+  const void *x, *dy;
   int64_t n, total;
   weir_walk all, joined;
   int64_t all_strides[2][WEIR_WALK_RANK];
@@ -62,17 +63,19 @@ typedef struct weir_squares_args {
   double *y;
   int64_t block;
   int64_t stretches; /* of all tensors */
-  const float *x[WEIR_SQUARES_TENSORS];
+  const void *x[WEIR_SQUARES_TENSORS];
   int64_t n[WEIR_SQUARES_TENSORS], at[WEIR_SQUARES_TENSORS];
   int64_t first[WEIR_SQUARES_TENSORS]; /* stretch of each tensor */
   int32_t count;
 } weir_squares_args;
 
-/* root_of_sum: y[0] is the root of the sum of x. One block. */
+/* root_of_sum: y[0], an f32 or with |wide| an f64, is the root of the sum of x.
+ * One block. */
 typedef struct weir_root_args {
-  float *y;
+  void *y;
   const double *x;
   int64_t n;
+  int32_t wide;
 } weir_root_args;
 
 #endif

@@ -22,24 +22,27 @@ taps_of(const weir_resize_args &args, int side, int64_t at) {
 }
 
 /* Of elements of a row, the mean; a share of 0 reads nothing. */
-static __device__ __forceinline__ double mix_row(const float *x,
+template <class T>
+static __device__ __forceinline__ double mix_row(const T *x,
                                                  const resize_taps &t) {
   double a = (double)x[t.first];
   if (t.share == 0.0) return a;
   return (1.0 - t.share) * a + t.share * (double)x[t.first + 1];
 }
 
-WEIR_BODY(resize_f32, weir_resize_args) {
+template <class T>
+static __device__ __forceinline__ void resize(const weir_resize_args &args) {
   for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step()) {
     int64_t image = i, column = weir_walk_take(args.walk, 2, &image);
     int64_t row = weir_walk_take(args.walk, 1, &image);
     resize_taps v = taps_of(args, 0, row);
     resize_taps u = taps_of(args, 1, column);
-    const float *x = args.x + (image * args.from[0] + v.first) * args.from[1];
+    const T *x =
+        (const T *)args.x + (image * args.from[0] + v.first) * args.from[1];
     double y = mix_row(x, u);
     if (v.share != 0.0)
       y = (1.0 - v.share) * y + v.share * mix_row(x + args.from[1], u);
-    args.y[i] = (float)y;
+    ((T *)args.y)[i] = (T)y;
   }
 }
 
@@ -60,9 +63,9 @@ static __device__ __forceinline__ double part_of(const resize_taps &t,
 }
 
 /* What the places of a row gave back to element |column|. */
+template <class T>
 static __device__ __forceinline__ double give_row(const weir_resize_args &args,
-                                                  const float *x,
-                                                  int64_t column) {
+                                                  const T *x, int64_t column) {
   double sum = 0.0;
   int64_t at = before_places(args.from[1], args.to[1], column);
   for (; at < args.to[1]; at++) {
@@ -74,11 +77,13 @@ static __device__ __forceinline__ double give_row(const weir_resize_args &args,
   return sum;
 }
 
-WEIR_BODY(resize_grad_f32, weir_resize_args) {
+template <class T>
+static __device__ __forceinline__ void resize_grad(
+    const weir_resize_args &args) {
   for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step()) {
     int64_t image = i, column = weir_walk_take(args.walk, 2, &image);
     int64_t row = weir_walk_take(args.walk, 1, &image);
-    const float *x = args.x + image * args.to[0] * args.to[1];
+    const T *x = (const T *)args.x + image * args.to[0] * args.to[1];
     double sum = 0.0;
     int64_t at = before_places(args.from[0], args.to[0], row);
     for (; at < args.to[0]; at++) {
@@ -88,6 +93,16 @@ WEIR_BODY(resize_grad_f32, weir_resize_args) {
       if (part != 0.0)
         sum += part * give_row(args, x + at * args.to[1], column);
     }
-    args.y[i] = (float)sum;
+    ((T *)args.y)[i] = (T)sum;
   }
 }
+
+#define RESIZE(name)                        \
+  WEIR_BODY(name##_f32, weir_resize_args) { \
+    name<float>(args);                      \
+  }                                         \
+  WEIR_BODY(name##_f64, weir_resize_args) { \
+    name<double>(args);                     \
+  }
+RESIZE(resize)
+RESIZE(resize_grad)

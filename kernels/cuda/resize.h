@@ -9,8 +9,8 @@
  * gradients of the latter; the walk is over the result: images, rows, columns.
  * Sides are at most 2^30. Grids: any number of blocks in x. y is not x. */
 typedef struct weir_resize_args {
-  float *y;
-  const float *x;
+  void *y;
+  const void *x;
   int64_t n; /* elements of y */
   int64_t from[2], to[2];
   double inverse[2]; /* 1 / (2 to) */

@@ -8,8 +8,8 @@
  * in every run. */
 #include "kernels/cuda/rows.h"
 
-#include "kernels/cuda/element.h"
 #include "kernels/cuda/fours.h"
+#include "kernels/cuda/wide.h"
 
 enum { LANES = 32, WARPS = WEIR_BODY_THREADS / LANES };
 
@@ -18,13 +18,15 @@ static __device__ __forceinline__ float least() {
 }
 
 struct sum_of {
-  static __device__ __forceinline__ float join(float a, float b) {
+  template <class V>
+  static __device__ __forceinline__ V join(V a, V b) {
     return a + b;
   }
 };
 
 struct most_of_floats {
-  static __device__ __forceinline__ float join(float a, float b) {
+  template <class V>
+  static __device__ __forceinline__ V join(V a, V b) {
     return weir_el_max(a, b);
   }
 };
@@ -32,16 +34,16 @@ struct most_of_floats {
 /* Joins |x| of |lanes| threads, at most a warp's or all of a block; all have
  * the result. The first barrier keeps the parts of the join before, until all
  * have read them. */
-template <class J>
-static __device__ __forceinline__ float join_lanes_of(float x, int32_t lanes,
-                                                      float *parts) {
+template <class J, class V>
+static __device__ __forceinline__ V join_lanes_of(V x, int32_t lanes,
+                                                  V *parts) {
   for (int m = (lanes < LANES ? lanes : LANES) / 2; m > 0; m /= 2)
     x = J::join(x, __shfl_xor_sync(0xffffffffu, x, m));
   if (lanes <= LANES) return x;
   __syncthreads();
   if (threadIdx.x % LANES == 0) parts[threadIdx.x / LANES] = x;
   __syncthreads();
-  float all = parts[0];
+  V all = parts[0];
   for (int w = 1; w < WARPS; w++) all = J::join(all, parts[w]);
   return all;
 }
@@ -58,7 +60,7 @@ static __device__ __forceinline__ void softmax_kept(
   for (int64_t f = (int64_t)blockIdx.x * teams; f < args.rows; f += step) {
     int64_t r = f + threadIdx.x / lanes;
     int32_t n = r < args.rows ? (int32_t)args.cols : 0;
-    const float *x = args.x + r * args.cols;
+    const float *x = (const float *)args.x + r * args.cols;
     weir_four<float> kept[FOURS];
     float most = least(), sum = 0.0f;
     WEIR_BODY_UNROLL(FOURS)
@@ -89,7 +91,8 @@ static __device__ __forceinline__ void softmax_kept(
       if (at >= n) continue;
       for (int c = 0; c < 4; c++)
         kept[j].v[c] = log ? kept[j].v[c] - end : kept[j].v[c] * end;
-      weir_four_store_some(args.y + r * args.cols, at, n, wide, kept[j]);
+      weir_four_store_some((float *)args.y + r * args.cols, at, n, wide,
+                           kept[j]);
     }
   }
 }
@@ -146,7 +149,7 @@ WEIR_BODY(softmax_long, weir_softmax_args) {
   const int64_t T = 4 * WEIR_BODY_THREADS, n = args.cols;
   bool wide = args.wide != 0;
   for (int64_t r = blockIdx.x; r < args.rows; r += gridDim.x) {
-    const float *x = args.x + r * n;
+    const float *x = (const float *)args.x + r * n;
     powers p = powers_of_row(x, n, wide);
     float most =
         join_lanes_of<most_of_floats>(p.most, WEIR_BODY_THREADS, parts);
@@ -160,15 +163,14 @@ WEIR_BODY(softmax_long, weir_softmax_args) {
         float d = four.v[c] - most;
         four.v[c] = args.log != 0 ? d - end : weir_el_exp(d) * end;
       }
-      weir_four_store_some(args.y + r * n, at, n, wide, four);
+      weir_four_store_some((float *)args.y + r * n, at, n, wide, four);
     }
   }
 }
 
 /* Joins |x| of a column's threads, which are |lanes| apart, by halves. */
-template <class J>
-static __device__ __forceinline__ float join_column(float x, int32_t lanes,
-                                                    float *parts) {
+template <class J, class V>
+static __device__ __forceinline__ V join_column(V x, int32_t lanes, V *parts) {
   parts[threadIdx.x] = x;
   __syncthreads();
   for (int32_t half = WEIR_BODY_THREADS / 2; half >= lanes; half /= 2) {
@@ -177,14 +179,15 @@ static __device__ __forceinline__ float join_column(float x, int32_t lanes,
           J::join(parts[threadIdx.x], parts[threadIdx.x + half]);
     __syncthreads();
   }
-  float all = parts[threadIdx.x % lanes];
+  V all = parts[threadIdx.x % lanes];
   __syncthreads();
   return all;
 }
 
 /* The threads of a column take its rows in turn, three times. */
-WEIR_BODY(softmax_columns, weir_softmax_args) {
-  __shared__ float parts[WEIR_BODY_THREADS];
+template <class V>
+static __device__ __forceinline__ void softmax_columns(
+    const weir_softmax_args &args, V *parts) {
   int32_t lanes = args.lanes, first = (int32_t)threadIdx.x / lanes;
   int64_t tiles = (args.inner + lanes - 1) / lanes, inner = args.inner;
   int64_t step = WEIR_BODY_THREADS / lanes;
@@ -193,21 +196,31 @@ WEIR_BODY(softmax_columns, weir_softmax_args) {
     int64_t column = (j - block * tiles) * lanes + threadIdx.x % lanes;
     int64_t n = column < inner ? args.cols : 0;
     int64_t at = block * args.cols * inner + column;
-    const float *x = args.x + at;
-    float *y = args.y + at, most = least(), sum = 0.0f;
-    WEIR_BODY_UNROLL(2)
+    const V *x = (const V *)args.x + at;
+    V *y = (V *)args.y + at, most = (V)least(), sum = 0;
+    WEIR_BODY_UNROLL(sizeof(V) > 4 ? 1 : 2)
     for (int64_t k = first; k < n; k += step)
       most = weir_el_max(most, x[k * inner]);
     most = join_column<most_of_floats>(most, lanes, parts);
-    WEIR_BODY_UNROLL(2)
+    WEIR_BODY_UNROLL(sizeof(V) > 4 ? 1 : 2)
     for (int64_t k = first; k < n; k += step)
       sum += weir_el_exp(x[k * inner] - most);
     sum = join_column<sum_of>(sum, lanes, parts);
-    float end = args.log != 0 ? weir_el_log(sum) : 1.0f / sum;
-    WEIR_BODY_UNROLL(2)
+    V end = args.log != 0 ? weir_el_log(sum) : (V)1 / sum;
+    WEIR_BODY_UNROLL(sizeof(V) > 4 ? 1 : 2)
     for (int64_t k = first; k < n; k += step) {
-      float d = x[k * inner] - most;
+      V d = x[k * inner] - most;
       y[k * inner] = args.log != 0 ? d - end : weir_el_exp(d) * end;
     }
   }
+}
+
+WEIR_BODY(softmax_columns_f32, weir_softmax_args) {
+  __shared__ float parts[WEIR_BODY_THREADS];
+  softmax_columns<float>(args, parts);
+}
+
+WEIR_BODY(softmax_columns_f64, weir_softmax_args) {
+  __shared__ double parts[WEIR_BODY_THREADS];
+  softmax_columns<double>(args, parts);
 }

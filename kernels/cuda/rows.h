@@ -5,7 +5,8 @@
 #include "kernels/cuda/body.h"
 
 /* Arguments of the bodies of rows.cu, softmax and, with |log|, its logarithm of
- * f32. y has x's shape and may be x. Grids: any number of blocks in x.
+ * f32 or, by columns alone, of f64. y has x's shape and may be x. Grids: any
+ * number of blocks in x.
  *
  * softmax_kept_*: |rows| rows of |cols| that lie together, each by |lanes|
  * threads: 4, 8, 16, 32 or all of a block. A thread keeps the fours that the
@@ -14,8 +15,8 @@
  * softmax_columns: |rows| blocks of |cols| rows of |inner| columns; a block of
  * threads does |lanes| neighbouring columns: 1, 2, 4, ... 32. */
 typedef struct weir_softmax_args {
-  float *y;
-  const float *x;
+  void *y;
+  const void *x;
   int64_t rows, cols, inner;
   int32_t lanes;
   int32_t log;

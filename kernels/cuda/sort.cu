@@ -100,17 +100,27 @@ WEIR_BODY(sort_put, weir_sort_args) {
 }
 
 /* The thread of a run's first key adds the whole run. */
-WEIR_BODY(sum_runs, weir_sum_runs_args) {
+template <class V>
+static __device__ __forceinline__ void sum_runs(
+    const weir_sum_runs_args &args) {
   int64_t count = args.walk.dims[1], inner = args.walk.dims[2];
   for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step()) {
     int64_t outer = i, column = weir_walk_take(args.walk, 2, &outer);
     int64_t s = weir_walk_take(args.walk, 1, &outer);
     uint32_t key = args.keys[s];
     if (key >= args.rows || (s > 0 && args.keys[s - 1] == key)) continue;
-    const float *x = args.x + outer * count * inner + column;
-    float sum = 0.0f;
+    const V *x = (const V *)args.x + outer * count * inner + column;
+    V sum = 0;
     for (; s < count && args.keys[s] == key; s++)
       sum += x[args.places[s] * inner];
-    args.y[(outer * args.rows + key) * inner + column] = sum;
+    ((V *)args.y)[(outer * args.rows + key) * inner + column] = sum;
   }
+}
+
+WEIR_BODY(sum_runs_f32, weir_sum_runs_args) {
+  sum_runs<float>(args);
+}
+
+WEIR_BODY(sum_runs_f64, weir_sum_runs_args) {
+  sum_runs<double>(args);
 }

@@ -3,7 +3,7 @@
 #define KERNELS_CUDA_TEAM_H_
 
 #include "kernels/cuda/body.h"
-#include "kernels/cuda/element.h"
+#include "kernels/cuda/wide.h"
 
 /* Threads that work on a row together: a warp, or with WIDE the whole block.
  * Each joins every kSize-th element of its row, then a warp joins its lanes
@@ -25,7 +25,8 @@ struct weir_team_add {
 };
 
 struct weir_team_most {
-  static __device__ __forceinline__ float join(float a, float b) {
+  template <class T>
+  static __device__ __forceinline__ T join(T a, T b) {
     return weir_el_max(a, b);
   }
 };
@@ -64,7 +65,8 @@ struct weir_team {
     return join<weir_team_add<T>>(x, parts);
   }
 
-  static __device__ __forceinline__ float most(float x, float *parts) {
+  template <class T>
+  static __device__ __forceinline__ T most(T x, T *parts) {
     return join<weir_team_most>(x, parts);
   }
 };

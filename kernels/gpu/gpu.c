@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/gpu/gpu.h"
 
+#include <assert.h>
+
 /* Blocks that keep a large GPU busy: 16 of 256 threads for each of 256
  * multiprocessors. Beyond, a thread takes several elements. */
 enum { kMostBlocks = 4096 };
@@ -20,6 +22,11 @@ weir_status weir_gpu_open(weir_device *device, weir_gpu *out, weir_error *err) {
 uint32_t weir_gpu_blocks(int64_t n) {
   int64_t blocks = n / WEIR_BODY_THREADS + (n % WEIR_BODY_THREADS != 0);
   return (uint32_t)(blocks < kMostBlocks ? blocks : kMostBlocks);
+}
+
+weir_gpu_body weir_gpu_typed(weir_gpu_body f32, weir_dtype dtype) {
+  assert(dtype == WEIR_F32 || dtype == WEIR_F64);
+  return (weir_gpu_body)((int)f32 + (dtype == WEIR_F64));
 }
 
 weir_status weir_gpu_launch(const weir_args *args, weir_gpu_body body,

@@ -48,6 +48,9 @@ uint32_t weir_gpu_blocks(int64_t n);
 /* The name that bodies have for a type. */
 weir_cast_type weir_gpu_cast_type(weir_dtype dtype);
 
+/* Of two bodies, for f32 and then for f64 in their list, that for |dtype|. */
+weir_gpu_body weir_gpu_typed(weir_gpu_body f32, weir_dtype dtype);
+
 /* Puts |blocks| blocks of |body| into the run's queue; with 0 no work. */
 weir_status weir_gpu_launch(const weir_args *args, weir_gpu_body body,
                             uint32_t blocks, const void *body_args,

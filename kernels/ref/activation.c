@@ -2,6 +2,7 @@
 /* Element-wise kernels of one number that have attributes. */
 #include <math.h>
 
+#include "kernels/clip.h"
 #include "kernels/ref/ref.h"
 
 /* |p| is the attribute, or a number that the op derives from it. */
@@ -52,15 +53,6 @@ static weir_status run_gelu(const weir_args *args) {
   return run(args, is_tanh ? gelu_tanh : gelu_exact, 0);
 }
 
-/* The integer at or above |limit| (|up|), or at or below it. */
-static int64_t int_limit(const weir_attr *limit, bool up) {
-  if (limit->kind == WEIR_ATTR_INT) return limit->i;
-  double whole = up ? ceil(limit->f) : floor(limit->f);
-  return whole >= 0x1p63   ? INT64_MAX
-         : whole < -0x1p63 ? INT64_MIN
-                           : (int64_t)whole;
-}
-
 static double clip_float(double x, const weir_attr *low,
                          const weir_attr *high) {
   if (low->kind != WEIR_ATTR_NONE && x < weir_attr_number(low))
@@ -70,35 +62,23 @@ static double clip_float(double x, const weir_attr *low,
   return x;
 }
 
-/* The nearest integer within the limits; when none lies between them, |high|
- * wins. The result is one of the dtype's numbers. */
-static int64_t clip_int(weir_dtype dtype, int64_t x, const weir_attr *low,
-                        const weir_attr *high) {
-  int64_t most = dtype == WEIR_I64   ? INT64_MAX
-                 : dtype == WEIR_I32 ? INT32_MAX
-                                     : UINT8_MAX;
-  int64_t least = dtype == WEIR_U8 ? 0 : -most - 1;
-  if (low->kind != WEIR_ATTR_NONE && x < int_limit(low, true))
-    x = int_limit(low, true);
-  if (high->kind != WEIR_ATTR_NONE && x > int_limit(high, false))
-    x = int_limit(high, false);
-  return x < least ? least : x > most ? most : x;
-}
-
 static weir_status run_clip(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0];
   const weir_attr *low = weir_call_attr(call, "min");
   const weir_attr *high = weir_call_attr(call, "max");
+  int64_t limits[2] = {0, 0};
+  if (!weir_is_float(x)) weir_clip_limits(call, limits);
   for (int64_t i = 0; i < x->elements && !weir_ref_over(args, i); i++)
-    if (weir_is_float(x))
+    if (weir_is_float(x)) {
       weir_put_f64(
           x->dtype, args->io[1], i,
           clip_float(weir_get_f64(x->dtype, args->io[0], i), low, high));
-    else
-      weir_put_i64(x->dtype, args->io[1], i,
-                   clip_int(x->dtype, weir_get_i64(x->dtype, args->io[0], i),
-                            low, high));
+    } else {
+      int64_t v = weir_get_i64(x->dtype, args->io[0], i);
+      if (v < limits[0]) v = limits[0];
+      weir_put_i64(x->dtype, args->io[1], i, v > limits[1] ? limits[1] : v);
+    }
   return WEIR_OK;
 }
 

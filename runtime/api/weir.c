@@ -63,8 +63,13 @@ static int64_t deadline(const weir_env *env, const weir_runtime_opts *opts) {
   return env->clock->now_ns(env->clock->self) + opts->timeout_ns;
 }
 
+/* Of devices. */
 static void say(void *self, const char *text) {
-  weir_log(self, WEIR_LOG_INFO, "%s", text);
+  const weir_runtime *runtime = self;
+  if (runtime->on_device != NULL)
+    runtime->on_device(runtime->on_log_self, text);
+  else
+    weir_log(runtime, WEIR_LOG_INFO, "%s", text);
 }
 
 static void warn(void *self, const weir_error *warning) {
@@ -117,6 +122,7 @@ static weir_status make_runtime(const weir_runtime_opts *opts,
   runtime->deadline_ns = deadline_ns;
   runtime->threads = opts->threads;
   runtime->on_log = opts->on_log;
+  runtime->on_device = opts->on_device;
   runtime->on_log_self = opts->on_log_self;
   pthread_mutex_init(&runtime->lock, NULL);
   weir_status s = create_gpus(runtime, opts, err);

@@ -40,6 +40,7 @@ struct weir_runtime {
   int64_t deadline_ns;                /* on env.clock; 0: none */
   int threads;
   void (*on_log)(void *self, weir_log_level level, const char *text);
+  void (*on_device)(void *self, const char *text);
   void *on_log_self;
   pthread_mutex_t lock;    /* guards the rest */
   weir_pool *pool;         /* made by the first session */

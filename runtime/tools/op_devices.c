@@ -32,6 +32,12 @@ static const char *const without_kernel[] = {
     [WEIR_INSTR_NONE] = "control alone"};
 WEIR_TABLE_OF(without_kernel, WEIR_INSTR_KIND_COUNT);
 
+/* Why an op has no kernel of a kind that is no host. */
+static const char *lacks(const weir_op_def *op) {
+  if (strcmp(op->name, "task") == 0) return "it waits by the host's clock";
+  return NULL;
+}
+
 /* One op's row. */
 typedef struct op_row {
   const weir_op_def *op;
@@ -102,7 +108,9 @@ enum { NAME_COLUMNS = 24, KIND_COLUMNS = 26 };
 static void put_types(op_out *out, const op_row *row, int kind) {
   char text[128];
   snprintf(text, sizeof text, "%s",
-           row->bodies && row->has[kind] ? "runs its body" : "-");
+           row->bodies && row->has[kind] ? "runs its body"
+           : lacks(row->op) != NULL      ? lacks(row->op)
+                                         : "-");
   size_t used = 0;
   for (unsigned bit = 1; row->has[kind] && bit <= WEIR_BOOL; bit <<= 1)
     if ((row->types[kind] & bit) != 0)
@@ -192,6 +200,10 @@ static void json_row(weir_json_writer *w, const op_row *row) {
     weir_json_key(w, "bodies");
     weir_json_bool(w, true);
   }
+  bool all = true;
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++) all = all && row->has[k];
+  if (row->none == NULL && !all && lacks(row->op) != NULL)
+    weir_json_key_text(w, "lacks", weir_sv_from(lacks(row->op)));
   for (int k = 0; row->none == NULL && k < WEIR_DEVICE_KINDS; k++) {
     if (!row->has[k]) continue;
     weir_json_key(w, weir_device_kinds[k]->name);

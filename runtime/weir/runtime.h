@@ -76,6 +76,9 @@ typedef struct weir_runtime_opts {
    * processes that use such a GPU take turns, and must have the same folder.
    * Made when it is missing; copied. NULL: /tmp/weir-UID, the user's own. */
   const char *device_locks;
+  /* As |on_log|, whose |self| it gets: how devices do their work, which else is
+   * a line of WEIR_LOG_INFO. NULL: it is one. */
+  void (*on_device)(void *self, const char *text);
 } weir_runtime_opts;
 
 /* |opts| may be NULL. Threads start with the first session.

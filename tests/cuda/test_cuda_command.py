@@ -184,10 +184,12 @@ class TwoGpus(Case):
         self.assertEqual(ops["reshape"]["no_kernel_needed"],
                          "a view of its input")
         self.assertIn("gpu", ops["while"])
+        self.assertNotIn("lacks", ops["add"])
         self.assertIn(f"{counts['gpu']} have a kernel for GPU\n", table)
         lacking = counts["ops"] - counts["no_kernel_needed"] - counts["gpu"]
         self.assertIn(f"\n{lacking} have none for GPU: ", table)
-        self.assertRegex(table, re.compile("^task .* -$", re.M))
+        self.assertRegex(table, re.compile(
+            "^task .* it waits by the host's clock$", re.M))
         self.assertRegex(table, re.compile(
             "^while +runs its body +runs its body$", re.M))
         self.weir("standin", "show", "blocks", "--devices", code=2)
@@ -198,24 +200,31 @@ class TwoGpus(Case):
 class Reasons(Case):
     """Why a node is not on a GPU."""
 
-    def test_a_dtype(self):
-        self.file("g.yaml", ON_GPU.replace("f32[4] = 1.0", "f64[4] = 1.0")
-                  .replace("y: add(", "y: pow(")
-                  .replace("  z:", "  k: cast(y, f32)\n  z:")
-                  .replace("mul(y", "mul(k"))
+    def test_an_op(self):
+        """Each op that has a kernel takes all its dtypes: task has none."""
+        self.file("g.yaml", """weir: 1
+inputs: {x: "f32[4] = 1.0"}
+nodes:
+  y: task(x, cost_ns=9, out_bytes=8)
+  z: add(x, x)
+outputs: [y, z]
+placement:
+  - {match: y, prefer: [gpu, cpu]}
+  - {match: z, prefer: [gpu, cpu]}
+""")
         where = ("--cluster", "worker=1,gpu=1")
-        why = r"y: pow of f64\[4\] and f64\[\]: gpu\.\S+: not for f64"
+        why = r"y: task of f32\[4\]: no kernel of this op is for GPU"
         out = self.weir("bare", "place", "g.yaml", *where)
         self.assertRegex(out, "1 of 2 units that take time have no GPU kernel: "
-                         f"pow 1\n  {why}")
+                         f"task 1\n  {why}")
         self.assertRegex(self.err, r"warning\[W3002\]: y prefers /device:GPU, "
-                         f"but no such device has a kernel for pow: {why}")
+                         f"but no such device has a kernel for task: {why}")
         out = self.weir("bare", "place", "g.yaml", *where, "--explain", "y")
         self.assertRegex(out, f"\n  no GPU kernel: {why}")
         plan = json.loads(self.weir("bare", "place", "g.yaml", *where,
                                     "--json"))
         lack, = plan["fallbacks"]["no_kernel"]
-        self.assertRegex(lack["reasons"]["pow"], why)
+        self.assertRegex(lack["reasons"]["task"], why)
         self.weir("bare", "place", "g.yaml", *where, "--strict-placement",
                   code=4)
         self.assertRegex(self.err, f"error.W3002.*{why}")
@@ -227,8 +236,8 @@ class Reasons(Case):
         self.assertNotIn("no GPU kernel", out)
         self.assertRegex(out, GPU + "0 +[0-9]")
         self.file("l.yaml", LOOP.replace(
-            "add(a, 1.0)", "cast(matmul(cast(a, dtype=i32), const([[1]], "
-            "dtype=i32)), dtype=f32)").replace("f32[4]", "f32[4, 1]"))
+            "add(a, 1.0)", "add(a, cast(reduce_sum(task(cost_ns=9, "
+            "out_bytes=8)), dtype=f32))"))
         out = self.weir("bare", "place", "l.yaml", *where, "s")
         self.assertRegex(out, "no GPU kernel: s: while: s/next/matmul: matmul "
                          r"of i32\[4, 1\] and i32\[1, 1\]: gpu\.matmul: not "

@@ -121,7 +121,7 @@ static void sorts_and_sums(void **state) {
   a.places = cuda_bench_in(&b, places, sizeof places);
   a.x = cuda_bench_in(&b, dy, sizeof dy);
   a.y = cuda_bench_inout(&b, dx, sizeof dx);
-  cuda_bench_run(&b, "sum_runs", 11, &a, sizeof a);
+  cuda_bench_run(&b, "sum_runs_f32", 11, &a, sizeof a);
   cuda_bench_take(&b, dx, sizeof dx);
   assert_memory_equal(dx, want, sizeof want); /* the CPU's order */
   cuda_bench_close(&b);

@@ -200,7 +200,7 @@ static void norms(void **state) {
     for (all[k] = 0; i < kEnds[k]; i++)
       all[k] += (double)number[i] * (double)number[i];
   a.y = cuda_bench_out(&b, sizeof got_all);
-  cuda_bench_run(&b, "block_squares", 2, &a, sizeof a);
+  cuda_bench_run(&b, "block_squares_f32", 2, &a, sizeof a);
   cuda_bench_take(&b, got_all, sizeof got_all);
   for (int k = 0; k < 5; k++)
     assert_true(fabs(got_all[k] - all[k]) <= 1e-12 * all[k]);

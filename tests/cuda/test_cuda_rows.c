@@ -49,7 +49,7 @@ static void run_softmax(cuda_bench *b, const weir_gpu_lanes *lanes, bool log,
   static float shifted[kMost + 4];
   int64_t n = lanes->outer * lanes->n * lanes->inner;
   weir_gpu_softmax p;
-  weir_gpu_softmax_plan(lanes, log, &p);
+  weir_gpu_softmax_plan(lanes, WEIR_F32, log, &p);
   memcpy(shifted + shift, values, (size_t)n * sizeof *values);
   float *x = cuda_bench_inout(b, shifted, (size_t)(n + shift) * sizeof *y);
   p.args.x = p.args.y = x + shift; /* in place */
@@ -223,7 +223,7 @@ static void check_rule(cuda_bench *b, const rule *r, float scale, float l2) {
   /* Rate, two decays with their rests, a correction, epsilon, what stays. */
   const float c[] = {0.0137f, 0.9f, 0.1f, 0.999f, 0.001f, 1.37f, 1e-8f, 0.99f};
   memcpy(piece.c, c, sizeof c);
-  memcpy(numbers.c, c, sizeof c);
+  for (size_t k = 0; k < sizeof c / sizeof *c; k++) numbers.c[k] = c[k];
   args.numbers = cuda_bench_in(b, &numbers, sizeof numbers);
   fill_values(grad, kElements, 3);
   args.grad = cuda_bench_in(b, grad, sizeof grad);

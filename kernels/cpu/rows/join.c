@@ -128,13 +128,8 @@ static weir_status prepare(const weir_call *call, const weir_operand *parts,
   return WEIR_OK;
 }
 
-static weir_status prepare_concat(const weir_call *call, weir_prepared *out,
-                                  weir_error *err) {
-  return prepare(call, call->in, call->in_count, 0, call->in_count, out, err);
-}
-
-static weir_status prepare_stack(const weir_call *call, weir_prepared *out,
-                                 weir_error *err) {
+static weir_status prepare_into(const weir_call *call, weir_prepared *out,
+                                weir_error *err) {
   return prepare(call, call->in, call->in_count, 0, call->in_count, out, err);
 }
 
@@ -143,15 +138,14 @@ static weir_status prepare_split(const weir_call *call, weir_prepared *out,
   return prepare(call, call->out, call->out_count, 1, 0, out, err);
 }
 
-#define JOIN(op_name)                                 \
-  const weir_kernel_def weir_kernel_cpu_##op_name = { \
-      .op = #op_name,                                 \
-      .name = "cpu." #op_name,                        \
-      .device = WEIR_CPU,                             \
-      .types = WEIR_ALL_TYPES,                        \
-      .prepare = prepare_##op_name,                   \
-      .run = run}
+#define JOIN(op_name, prepare_fn)                                             \
+  const weir_kernel_def weir_kernel_cpu_##op_name = {.op = #op_name,          \
+                                                     .name = "cpu." #op_name, \
+                                                     .device = WEIR_CPU,      \
+                                                     .types = WEIR_ALL_TYPES, \
+                                                     .prepare = prepare_fn,   \
+                                                     .run = run}
 
-JOIN(concat);
-JOIN(stack);
-JOIN(split);
+JOIN(concat, prepare_into);
+JOIN(stack, prepare_into);
+JOIN(split, prepare_split);

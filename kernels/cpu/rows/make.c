@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "kernels/kernel.h"
+#include "kernels/make.h"
 
 enum { BLOCK_BYTES = 256 * 1024, PATTERN = 64 };
 
@@ -16,15 +16,16 @@ typedef struct plan {
   int64_t pattern[PATTERN / 8]; /* elements, side by side */
 } plan;
 
-static weir_status prepare_value(const weir_call *call, const weir_attr *value,
-                                 weir_prepared *out, weir_error *err) {
+static weir_status prepare(const weir_call *call, weir_prepared *out,
+                           weir_error *err) {
   const weir_operand *y = &call->out[0];
+  const weir_attr value = weir_make_value(call);
   size_t size = weir_dtype_size(y->dtype);
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
   if (!p) return weir_fail_memory(err, sizeof *p);
   *p = (plan){.out = call->in_count, .bytes = (size_t)y->elements * size};
   for (size_t i = 0; i < PATTERN / size; i++)
-    weir_put_attr(y->dtype, p->pattern, (int64_t)i, value);
+    weir_put_attr(y->dtype, p->pattern, (int64_t)i, &value);
   p->zero = true;
   for (int i = 0; i < PATTERN / 8; i++) p->zero = p->zero && p->pattern[i] == 0;
   out->state = p;
@@ -56,33 +57,16 @@ static weir_status run(const weir_args *args) {
   return WEIR_OK;
 }
 
-static weir_status prepare_zeros(const weir_call *call, weir_prepared *out,
-                                 weir_error *err) {
-  const weir_attr value = {.kind = WEIR_ATTR_INT, .i = 0};
-  return prepare_value(call, &value, out, err);
-}
-
-static weir_status prepare_ones(const weir_call *call, weir_prepared *out,
-                                weir_error *err) {
-  const weir_attr value = {.kind = WEIR_ATTR_INT, .i = 1};
-  return prepare_value(call, &value, out, err);
-}
-
-static weir_status prepare_fill(const weir_call *call, weir_prepared *out,
-                                weir_error *err) {
-  return prepare_value(call, weir_call_attr(call, "value"), out, err);
-}
-
-#define MAKER(op_name, prepare_fn)                                            \
+#define MAKER(op_name)                                                        \
   const weir_kernel_def weir_kernel_cpu_##op_name = {.op = #op_name,          \
                                                      .name = "cpu." #op_name, \
                                                      .types = WEIR_ALL_TYPES, \
-                                                     .prepare = (prepare_fn), \
+                                                     .prepare = prepare,      \
                                                      .over_inputs = true,     \
                                                      .run = run}
 
-MAKER(zeros, prepare_zeros);
-MAKER(zeros_like, prepare_zeros);
-MAKER(ones, prepare_ones);
-MAKER(ones_like, prepare_ones);
-MAKER(fill, prepare_fill);
+MAKER(zeros);
+MAKER(zeros_like);
+MAKER(ones);
+MAKER(ones_like);
+MAKER(fill);

@@ -18,6 +18,7 @@ typedef struct plan {
   weir_update_numbers_args numbers; /* but for addresses and the run's block */
   weir_update_args update;          /* but for addresses */
   weir_gpu_body body;
+  size_t size;                    /* of an element */
   uint32_t lr, step, scale;       /* inputs, or kNone */
   uint32_t grad;                  /* input */
   uint32_t count;                 /* of the variable and its slots */
@@ -35,14 +36,16 @@ static weir_status prepare(const weir_call *call, weir_gpu_body body,
       scale < call->in_count && call->in[scale].dtype != WEIR_DTYPE_NONE;
   *p = (plan){.call = call,
               .update = {.n = call->in[0].elements},
-              .body = body,
+              .body = weir_gpu_typed(body, call->in[0].dtype),
+              .size = weir_dtype_size(call->in[0].dtype),
               .lr = lr,
               .step = has_step ? lr + 1 : kNone,
               .scale = scaled ? scale : kNone,
               .grad = slots + 1,
               .count = slots + 1};
   p->numbers.before.scale = 1;
-  p->numbers.before.l2 = (float)weir_apply_attr(call, "l2");
+  p->numbers.wide = call->in[0].dtype == WEIR_F64;
+  p->numbers.before.l2 = weir_apply_attr(call, "l2");
   for (uint32_t k = 0; k <= slots; k++) p->in[k] = k;
   out->state = p;
   out->scratch_bytes = sizeof(weir_update_numbers);
@@ -70,12 +73,12 @@ static weir_status run(const weir_args *args) {
   weir_update_args a = p->update;
   a.numbers = args->scratch;
   a.grad = args->io[p->grad];
-  bool fours = weir_gpu_four_aligned(a.grad, sizeof *a.grad);
+  bool fours = weir_gpu_four_aligned(a.grad, p->size);
   for (uint32_t k = 0; k < p->count; k++) {
     a.in[k] = args->io[p->in[k]];
     a.out[k] = args->io[p->call->in_count + k];
-    fours = fours && weir_gpu_four_aligned(a.in[k], sizeof *a.grad) &&
-            weir_gpu_four_aligned(a.out[k], sizeof *a.grad);
+    fours = fours && weir_gpu_four_aligned(a.in[k], p->size) &&
+            weir_gpu_four_aligned(a.out[k], p->size);
   }
   a.fours = fours;
   WEIR_TRY(make_numbers(p, args));
@@ -103,7 +106,7 @@ static double attr(const plan *p, const char *name) {
       .op = "apply_" #rule,                              \
       .name = "gpu.apply_" #rule,                        \
       .device = WEIR_GPU,                                \
-      .types = WEIR_F32,                                 \
+      .types = WEIR_FLOATS,                              \
       .in_place = true,                                  \
       .over_inputs = true,                               \
       .prepare = prepare_##rule,                         \
@@ -124,14 +127,14 @@ PREPARE(momentum) {
                            ? WEIR_GPU_apply_nesterov_f32
                            : WEIR_GPU_apply_momentum_f32;
   WEIR_TRY(prepare(call, body, 1, false, out, &p, err));
-  p->numbers.before.c[1] = (float)attr(p, "momentum");
+  p->numbers.before.c[1] = attr(p, "momentum");
   return WEIR_OK;
 }
 
 PREPARE(adagrad) {
   plan *p = NULL;
   WEIR_TRY(prepare(call, WEIR_GPU_apply_adagrad_f32, 1, false, out, &p, err));
-  p->numbers.before.c[1] = (float)attr(p, "epsilon");
+  p->numbers.before.c[1] = attr(p, "epsilon");
   return WEIR_OK;
 }
 
@@ -149,8 +152,8 @@ PREPARE(proximal_adagrad) {
   plan *p = NULL;
   WEIR_TRY(prepare(call, WEIR_GPU_apply_proximal_adagrad_f32, 1, false, out, &p,
                    err));
-  p->numbers.before.c[1] = (float)attr(p, "l1");
-  p->numbers.before.c[2] = (float)attr(p, "l2");
+  p->numbers.before.c[1] = attr(p, "l1");
+  p->numbers.before.c[2] = attr(p, "l2");
   return WEIR_OK;
 }
 
@@ -159,11 +162,11 @@ PREPARE(rms_prop) {
   plan *p = NULL;
   WEIR_TRY(prepare(call, WEIR_GPU_apply_rms_prop_f32, 1, false, out, &p, err));
   double rho = attr(p, "rho"), momentum = attr(p, "momentum");
-  float *c = p->numbers.before.c;
-  c[1] = (float)rho;
-  c[2] = (float)(1 - rho);
-  c[3] = (float)attr(p, "epsilon");
-  c[4] = (float)momentum;
+  double *c = p->numbers.before.c;
+  c[1] = rho;
+  c[2] = 1 - rho;
+  c[3] = attr(p, "epsilon");
+  c[4] = momentum;
   p->update.momentum = momentum > 0;
   p->update.centered = weir_call_attr(call, "centered")->b;
   if (p->update.momentum) p->in[p->count++] = 5;
@@ -176,12 +179,12 @@ PREPARE(adam) {
   plan *p = NULL;
   WEIR_TRY(prepare(call, WEIR_GPU_apply_adam_f32, 2, true, out, &p, err));
   double beta1 = attr(p, "beta1"), beta2 = attr(p, "beta2");
-  float *c = p->numbers.before.c;
-  c[1] = (float)beta1;
-  c[2] = (float)(1 - beta1);
-  c[3] = (float)beta2;
-  c[4] = (float)(1 - beta2);
-  c[6] = (float)attr(p, "epsilon");
+  double *c = p->numbers.before.c;
+  c[1] = beta1;
+  c[2] = 1 - beta1;
+  c[3] = beta2;
+  c[4] = 1 - beta2;
+  c[6] = attr(p, "epsilon");
   p->numbers.kind = WEIR_UPDATE_ADAM;
   p->numbers.p[0] = beta1;
   p->numbers.p[1] = beta2;
@@ -195,7 +198,7 @@ PREPARE(ema) {
   WEIR_TRY(prepare(call, WEIR_GPU_apply_ema_f32, 0, false, out, &p, err));
   p->lr = p->scale = kNone;
   p->numbers.before.l2 = 0;
-  p->numbers.before.c[0] = (float)(1 - attr(p, "decay"));
+  p->numbers.before.c[0] = 1 - attr(p, "decay");
   return WEIR_OK;
 }
 

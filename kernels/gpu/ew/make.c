@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One element, repeated: zeros, ones, fill and their like. */
+#include "kernels/make.h"
 #include "kernels/cuda/ew.h"
 #include "kernels/gpu/space.h"
-#include "kernels/registry.h"
 
 typedef struct plan {
   weir_fill_args args; /* but for the operand */
   uint32_t out;
 } plan;
 
-static weir_status prepare_value(const weir_call *call, const weir_attr *value,
-                                 weir_prepared *out, weir_error *err) {
+static weir_status prepare(const weir_call *call, weir_prepared *out,
+                           weir_error *err) {
   const weir_operand *y = &call->out[0];
+  const weir_attr value = weir_make_value(call);
   size_t size = weir_dtype_size(y->dtype);
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
   if (p == NULL) return weir_fail_memory(err, sizeof *p);
   *p = (plan){.args = {.n = y->elements, .size = (int32_t)size},
               .out = call->in_count};
   for (size_t i = 0; i < sizeof p->args.value / size; i++)
-    weir_put_attr(y->dtype, &p->args.value, (int64_t)i, value);
+    weir_put_attr(y->dtype, &p->args.value, (int64_t)i, &value);
   out->state = p;
   return WEIR_OK;
 }
@@ -34,34 +35,17 @@ static weir_status run(const weir_args *args) {
                          sizeof a);
 }
 
-static weir_status prepare_zeros(const weir_call *call, weir_prepared *out,
-                                 weir_error *err) {
-  const weir_attr value = {.kind = WEIR_ATTR_INT, .i = 0};
-  return prepare_value(call, &value, out, err);
-}
-
-static weir_status prepare_ones(const weir_call *call, weir_prepared *out,
-                                weir_error *err) {
-  const weir_attr value = {.kind = WEIR_ATTR_INT, .i = 1};
-  return prepare_value(call, &value, out, err);
-}
-
-static weir_status prepare_fill(const weir_call *call, weir_prepared *out,
-                                weir_error *err) {
-  return prepare_value(call, weir_call_attr(call, "value"), out, err);
-}
-
-#define MAKER(op_name, prepare_fn)                                            \
+#define MAKER(op_name)                                                        \
   const weir_kernel_def weir_kernel_gpu_##op_name = {.op = #op_name,          \
                                                      .name = "gpu." #op_name, \
                                                      .device = WEIR_GPU,      \
                                                      .types = WEIR_ALL_TYPES, \
-                                                     .prepare = (prepare_fn), \
+                                                     .prepare = prepare,      \
                                                      .over_inputs = true,     \
                                                      .run = run}
 
-MAKER(zeros, prepare_zeros);
-MAKER(zeros_like, prepare_zeros);
-MAKER(ones, prepare_ones);
-MAKER(ones_like, prepare_ones);
-MAKER(fill, prepare_fill);
+MAKER(zeros);
+MAKER(zeros_like);
+MAKER(ones);
+MAKER(ones_like);
+MAKER(fill);

@@ -47,19 +47,18 @@ static int32_t unary_number(const weir_call *call) {
 }
 
 /* The op's numbers; infinite limits are none. */
-static void numbers(const weir_call *call, float p[2]) {
+static void numbers(const weir_call *call, double p[2]) {
   const weir_attr *alpha = weir_call_attr(call, "alpha");
   const weir_attr *low = weir_call_attr(call, "min");
   const weir_attr *high = weir_call_attr(call, "max");
-  p[0] = alpha != NULL ? (float)alpha->f : -INFINITY;
+  p[0] = alpha != NULL ? alpha->f : -INFINITY;
   p[1] = INFINITY;
-  if (low != NULL && low->kind != WEIR_ATTR_NONE)
-    p[0] = (float)weir_attr_number(low);
+  if (low != NULL && low->kind != WEIR_ATTR_NONE) p[0] = weir_attr_number(low);
   if (high != NULL && high->kind != WEIR_ATTR_NONE)
-    p[1] = (float)weir_attr_number(high);
+    p[1] = weir_attr_number(high);
 }
 
-int32_t weir_gpu_unary_op(const weir_call *call, float p[2]) {
+int32_t weir_gpu_unary_op(const weir_call *call, double p[2]) {
   int32_t number = unary_number(call);
   if (number >= 0) numbers(call, p);
   return number;

@@ -43,6 +43,7 @@ static bool is_op(const weir_call *call, const char *name) {
 /* The step's function; false: tapes have none. */
 static bool set_function(const weir_call *call, weir_tape_step *step) {
   bool is_f32 = call->in[0].dtype == WEIR_F32;
+  double p[2] = {0, 0};
   int32_t op = 0;
   step->kind = WEIR_TAPE_UNARY;
   if (is_op(call, "cast")) {
@@ -54,10 +55,11 @@ static bool set_function(const weir_call *call, weir_tape_step *step) {
     step->kind = WEIR_TAPE_COMPARE;
   } else if (is_f32 && (op = weir_gpu_binary_op(call)) >= 0) {
     step->kind = WEIR_TAPE_BINARY;
-  } else if (!is_f32 || (op = weir_gpu_unary_op(call, step->p)) < 0) {
+  } else if (!is_f32 || (op = weir_gpu_unary_op(call, p)) < 0) {
     return false;
   }
   step->op = (int8_t)op;
+  for (int k = 0; k < 2; k++) step->p[k] = (float)p[k];
   return true;
 }
 

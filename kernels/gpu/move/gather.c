@@ -166,7 +166,9 @@ static weir_status run_grad(const weir_args *args) {
   const plan *p = args->state;
   const weir_operand *dx = &p->call->out[0];
   weir_indices indices = weir_gpu_indices(&p->call->in[1], args->io[1]);
-  weir_fill_args zeros = {.y = args->io[2], .n = dx->elements, .size = 4};
+  weir_fill_args zeros = {.y = args->io[2],
+                          .n = dx->elements,
+                          .size = (int32_t)weir_dtype_size(dx->dtype)};
   weir_sort_args sorted = {0};
   WEIR_TRY(check(args, &indices));
   WEIR_TRY(weir_gpu_launch(args, WEIR_GPU_fill, weir_gpu_blocks(zeros.n),
@@ -180,14 +182,14 @@ static weir_status run_grad(const weir_args *args) {
                           .n = p->n,
                           .rows = p->lanes.n,
                           .walk = p->walk};
-  return weir_gpu_launch(args, WEIR_GPU_sum_runs, weir_gpu_blocks(a.n), &a,
-                         sizeof a);
+  return weir_gpu_launch(args, weir_gpu_typed(WEIR_GPU_sum_runs_f32, dx->dtype),
+                         weir_gpu_blocks(a.n), &a, sizeof a);
 }
 
 const weir_kernel_def weir_kernel_gpu_gather_grad = {.op = "gather_grad",
                                                      .name = "gpu.gather_grad",
                                                      .device = WEIR_GPU,
-                                                     .types = WEIR_F32,
+                                                     .types = WEIR_FLOATS,
                                                      .accepts = accepts_grad,
                                                      .prepare = prepare_grad,
                                                      .run = run_grad,

@@ -51,8 +51,9 @@ static weir_status run_top(const weir_args *args) {
                      .cols = classes(call),
                      .k = weir_call_attr(call, "k")->i};
   WEIR_TRY(weir_gpu_check(args, &a.indices, 0, a.cols));
-  return weir_gpu_launch(args, WEIR_GPU_in_top_k,
-                         weir_gpu_blocks(a.indices.n * 32), &a, sizeof a);
+  return weir_gpu_launch(
+      args, weir_gpu_typed(WEIR_GPU_in_top_k_f32, call->in[0].dtype),
+      weir_gpu_blocks(a.indices.n * 32), &a, sizeof a);
 }
 
 static weir_status fault_top(const void *state, const weir_body_fault *fault,
@@ -67,6 +68,6 @@ static weir_status fault_top(const void *state, const weir_body_fault *fault,
 const weir_kernel_def weir_kernel_gpu_in_top_k = {.op = "in_top_k",
                                                   .name = "gpu.in_top_k",
                                                   .device = WEIR_GPU,
-                                                  .types = WEIR_F32,
+                                                  .types = WEIR_FLOATS,
                                                   .run = run_top,
                                                   .fault = fault_top};

@@ -30,12 +30,14 @@ size_t weir_gpu_channel_parts(const weir_channels_args *a) {
   return (size_t)a->channel_count * (size_t)a->slice_count * 2 * sizeof(double);
 }
 
-weir_status weir_gpu_channel_run(const weir_args *args, weir_gpu_body body,
-                                 weir_gpu_body end,
+weir_status weir_gpu_channel_run(const weir_args *args, weir_dtype dtype,
+                                 weir_gpu_body body, weir_gpu_body end,
                                  const weir_channels_args *a) {
   int64_t slices = (int64_t)a->channel_count * a->slice_count;
   uint32_t blocks = (uint32_t)(slices < kMostBlocks ? slices : kMostBlocks);
-  WEIR_TRY(weir_gpu_launch(args, body, blocks, a, sizeof *a));
-  return weir_gpu_launch(
-      args, end, weir_gpu_blocks((int64_t)a->channel_count * 32), a, sizeof *a);
+  WEIR_TRY(
+      weir_gpu_launch(args, weir_gpu_typed(body, dtype), blocks, a, sizeof *a));
+  return weir_gpu_launch(args, weir_gpu_typed(end, dtype),
+                         weir_gpu_blocks((int64_t)a->channel_count * 32), a,
+                         sizeof *a);
 }

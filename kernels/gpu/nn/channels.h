@@ -14,9 +14,10 @@ weir_channels_args weir_gpu_channels(const weir_operand *x);
 /* Bytes of |parts|. */
 size_t weir_gpu_channel_parts(const weir_channels_args *a);
 
-/* Launches a body that makes parts, and then one that joins them. */
-weir_status weir_gpu_channel_run(const weir_args *args, weir_gpu_body body,
-                                 weir_gpu_body end,
+/* Launches a body that makes parts, and then one that joins them: those of
+ * |dtype|, of which the ones for f32 are given. */
+weir_status weir_gpu_channel_run(const weir_args *args, weir_dtype dtype,
+                                 weir_gpu_body body, weir_gpu_body end,
                                  const weir_channels_args *a);
 
 #endif

@@ -15,7 +15,7 @@ static weir_status prepare_lstm(const weir_call *call, weir_prepared *out,
 }
 
 static weir_status run_lstm(const weir_args *args) {
-  float *gates = weir_gpu_recurrent_out(args, 3);
+  void *gates = weir_gpu_recurrent_out(args, 3);
   const weir_gpu_cells cells = {
       .body = WEIR_GPU_lstm_cell_f32,
       .cells = {.bias = weir_gpu_recurrent_in(args, 3),
@@ -37,8 +37,8 @@ static weir_status prepare_lstm_grad(const weir_call *call, weir_prepared *out,
 }
 
 static weir_status run_lstm_grad(const weir_args *args) {
-  float *dz = weir_gpu_recurrent_out(args, 0);
-  float *dc0 = weir_gpu_recurrent_out(args, 2);
+  void *dz = weir_gpu_recurrent_out(args, 0);
+  void *dc0 = weir_gpu_recurrent_out(args, 2);
   const weir_gpu_cells_back cells = {
       .body = WEIR_GPU_lstm_cell_back_f32,
       .cells = {.dz = dz,
@@ -65,7 +65,7 @@ static weir_status prepare_gru(const weir_call *call, weir_prepared *out,
 }
 
 static weir_status run_gru(const weir_args *args) {
-  float *gates = weir_gpu_recurrent_out(args, 2);
+  void *gates = weir_gpu_recurrent_out(args, 2);
   const weir_gpu_cells cells = {
       .body = WEIR_GPU_gru_cell_f32,
       .cells = {.bias = weir_gpu_recurrent_in(args, 3),
@@ -88,8 +88,8 @@ static weir_status prepare_gru_grad(const weir_call *call, weir_prepared *out,
 }
 
 static weir_status run_gru_grad(const weir_args *args) {
-  float *dq = weir_gpu_recurrent_out(args, 1);
-  float *dh0 = weir_gpu_recurrent_out(args, 2);
+  void *dq = weir_gpu_recurrent_out(args, 1);
+  void *dh0 = weir_gpu_recurrent_out(args, 2);
   const weir_gpu_cells_back cells = {
       .body = WEIR_GPU_gru_cell_back_f32,
       .cells = {.dz = weir_gpu_recurrent_out(args, 0),
@@ -123,7 +123,7 @@ static weir_status prepare_rnn(const weir_call *call, weir_prepared *out,
 }
 
 static weir_status run_rnn(const weir_args *args) {
-  float *y = weir_gpu_recurrent_out(args, 0);
+  void *y = weir_gpu_recurrent_out(args, 0);
   const weir_gpu_cells cells = {
       .body = WEIR_GPU_rnn_cell_f32,
       .cells = {.bias = weir_gpu_recurrent_in(args, 3),
@@ -142,8 +142,8 @@ static weir_status prepare_rnn_grad(const weir_call *call, weir_prepared *out,
 }
 
 static weir_status run_rnn_grad(const weir_args *args) {
-  const float *y = weir_gpu_recurrent_in(args, 1);
-  float *dz = weir_gpu_recurrent_out(args, 0);
+  const void *y = weir_gpu_recurrent_in(args, 1);
+  void *dz = weir_gpu_recurrent_out(args, 0);
   const weir_gpu_cells_back cells = {
       .body = WEIR_GPU_rnn_cell_back_f32,
       .cells = {.dz = dz,
@@ -161,7 +161,7 @@ static weir_status run_rnn_grad(const weir_args *args) {
       .op = #op_name,                                 \
       .name = "gpu." #op_name,                        \
       .device = WEIR_GPU,                             \
-      .types = WEIR_F32,                              \
+      .types = WEIR_FLOATS,                           \
       .accepts = accepts_it,                          \
       .prepare = prepare_##op_name,                   \
       .release = weir_gpu_recurrent_release,          \

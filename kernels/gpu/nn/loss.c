@@ -18,6 +18,10 @@ static uint32_t row_blocks(int64_t rows, int64_t cols) {
   return weir_gpu_blocks((rows < most ? rows : most) * threads);
 }
 
+static weir_gpu_body typed(const weir_args *args, weir_gpu_body f32) {
+  return weir_gpu_typed(f32, ((const weir_call *)args->state)->in[0].dtype);
+}
+
 /* ---- Labels by number */
 
 static weir_status check(const weir_args *args, weir_labels labels) {
@@ -50,8 +54,8 @@ static weir_status run_sparse(const weir_args *args, weir_gpu_body body,
   a->rows = call->in[1].elements;
   a->cols = classes_of(call);
   WEIR_TRY(check(args, a->labels));
-  return weir_gpu_launch(args, body, row_blocks(a->rows, a->cols), a,
-                         sizeof *a);
+  return weir_gpu_launch(args, typed(args, body), row_blocks(a->rows, a->cols),
+                         a, sizeof *a);
 }
 
 static weir_status run_sparse_xent(const weir_args *args) {
@@ -76,7 +80,7 @@ static weir_status run_dense(const weir_args *args) {
                                   .shares = args->io[1],
                                   .rows = call->out[0].elements,
                                   .cols = classes_of(call)};
-  return weir_gpu_launch(args, WEIR_GPU_dense_xent_f32,
+  return weir_gpu_launch(args, typed(args, WEIR_GPU_dense_xent_f32),
                          row_blocks(a.rows, a.cols), &a, sizeof a);
 }
 
@@ -88,7 +92,7 @@ static weir_status run_dense_grad(const weir_args *args) {
                                   .dy = args->io[2],
                                   .rows = call->in[2].elements,
                                   .cols = classes_of(call)};
-  return weir_gpu_launch(args, WEIR_GPU_dense_xent_grad_f32,
+  return weir_gpu_launch(args, typed(args, WEIR_GPU_dense_xent_grad_f32),
                          row_blocks(a.rows, a.cols), &a, sizeof a);
 }
 
@@ -102,7 +106,8 @@ enum {
 typedef struct distance {
   int64_t n;
   weir_distance_op op;
-  float delta;
+  double delta;
+  weir_dtype dtype;
   bool keeps, is_mean;
   uint32_t parts;
 } distance;
@@ -118,7 +123,8 @@ static weir_status prepare_distance(const weir_call *call, weir_prepared *out,
   *d = (distance){
       .n = n,
       .op = delta != NULL ? WEIR_DISTANCE_BENT : WEIR_DISTANCE_SQUARE,
-      .delta = delta != NULL ? (float)delta->f : 0.0f,
+      .delta = delta != NULL ? delta->f : 0,
+      .dtype = call->in[0].dtype,
       .keeps = weir_sv_is(reduction, "none"),
       .is_mean = weir_sv_is(reduction, "mean"),
       .parts = parts < kMostParts ? parts : kMostParts};
@@ -139,11 +145,15 @@ static weir_status run_distance(const weir_args *args) {
                                 .op = d->op,
                                 .is_mean = d->is_mean};
   if (d->keeps)
-    return weir_gpu_launch(args, WEIR_GPU_distance_f32, weir_gpu_blocks(d->n),
-                           &a, sizeof a);
-  WEIR_TRY(weir_gpu_launch(args, WEIR_GPU_distance_sums_f32, d->parts, &a,
-                           sizeof a));
-  return weir_gpu_launch(args, WEIR_GPU_distance_end_f32, 1, &a, sizeof a);
+    return weir_gpu_launch(args,
+                           weir_gpu_typed(WEIR_GPU_distance_f32, d->dtype),
+                           weir_gpu_blocks(d->n), &a, sizeof a);
+  WEIR_TRY(weir_gpu_launch(args,
+                           weir_gpu_typed(WEIR_GPU_distance_sums_f32, d->dtype),
+                           d->parts, &a, sizeof a));
+  return weir_gpu_launch(args,
+                         weir_gpu_typed(WEIR_GPU_distance_end_f32, d->dtype), 1,
+                         &a, sizeof a);
 }
 
 static weir_status run_sigmoid(const weir_args *args) {
@@ -153,15 +163,15 @@ static weir_status run_sigmoid(const weir_args *args) {
                                 .b = args->io[1],
                                 .n = call->in[0].elements,
                                 .op = WEIR_DISTANCE_XENT};
-  return weir_gpu_launch(args, WEIR_GPU_distance_f32, weir_gpu_blocks(a.n), &a,
-                         sizeof a);
+  return weir_gpu_launch(args, typed(args, WEIR_GPU_distance_f32),
+                         weir_gpu_blocks(a.n), &a, sizeof a);
 }
 
 #define LOSS(op_name, ...)                                                    \
   const weir_kernel_def weir_kernel_gpu_##op_name = {.op = #op_name,          \
                                                      .name = "gpu." #op_name, \
                                                      .device = WEIR_GPU,      \
-                                                     .types = WEIR_F32,       \
+                                                     .types = WEIR_FLOATS,    \
                                                      __VA_ARGS__}
 
 LOSS(sparse_softmax_xent, .run = run_sparse_xent, .fault = sparse_fault);

@@ -6,8 +6,8 @@
 
 /* ---- Channels */
 
-static float epsilon_of(const weir_call *call) {
-  return (float)weir_call_attr(call, "epsilon")->f;
+static double epsilon_of(const weir_call *call) {
+  return weir_call_attr(call, "epsilon")->f;
 }
 
 static weir_status prepare_channels(const weir_call *call, weir_prepared *out,
@@ -29,6 +29,17 @@ static weir_channels_args channels_of(const weir_args *args) {
   return a;
 }
 
+static weir_dtype dtype_of(const weir_args *args) {
+  return ((const weir_call *)args->state)->in[0].dtype;
+}
+
+/* Launches a body of elements. */
+static weir_status launch(const weir_args *args, weir_gpu_body body,
+                          const weir_channels_args *a) {
+  return weir_gpu_launch(args, weir_gpu_typed(body, dtype_of(args)),
+                         weir_gpu_blocks(a->n), a, sizeof *a);
+}
+
 /* Inputs are x, scale, bias, mean, var. */
 static weir_status run_batch(const weir_args *args) {
   weir_channels_args a = channels_of(args);
@@ -36,8 +47,7 @@ static weir_status run_batch(const weir_args *args) {
   a.mean = args->io[3];
   a.var = args->io[4];
   a.y = args->io[5];
-  return weir_gpu_launch(args, WEIR_GPU_batch_norm_f32, weir_gpu_blocks(a.n),
-                         &a, sizeof a);
+  return launch(args, WEIR_GPU_batch_norm_f32, &a);
 }
 
 /* Inputs are x, scale, bias; outputs y, mean, var. */
@@ -47,10 +57,10 @@ static weir_status run_train(const weir_args *args) {
   a.y = args->io[3];
   a.mean = args->io[4];
   a.var = args->io[5];
-  WEIR_TRY(weir_gpu_channel_run(args, WEIR_GPU_channel_moments_f32,
+  WEIR_TRY(weir_gpu_channel_run(args, dtype_of(args),
+                                WEIR_GPU_channel_moments_f32,
                                 WEIR_GPU_channel_moments_end_f32, &a));
-  return weir_gpu_launch(args, WEIR_GPU_batch_norm_f32, weir_gpu_blocks(a.n),
-                         &a, sizeof a);
+  return launch(args, WEIR_GPU_batch_norm_f32, &a);
 }
 
 /* Inputs are x, scale, mean, var, dy; outputs dx, dscale, dbias. */
@@ -62,10 +72,9 @@ static weir_status run_train_grad(const weir_args *args) {
   a.y = args->io[5];
   a.spread = args->io[6];
   a.sum = args->io[7];
-  WEIR_TRY(weir_gpu_channel_run(args, WEIR_GPU_channel_sums_f32,
+  WEIR_TRY(weir_gpu_channel_run(args, dtype_of(args), WEIR_GPU_channel_sums_f32,
                                 WEIR_GPU_channel_sums_end_f32, &a));
-  return weir_gpu_launch(args, WEIR_GPU_batch_norm_grad_f32,
-                         weir_gpu_blocks(a.n), &a, sizeof a);
+  return launch(args, WEIR_GPU_batch_norm_grad_f32, &a);
 }
 
 /* ---- Rows */
@@ -87,8 +96,8 @@ static weir_status run_rows(const weir_args *args, weir_gpu_body body,
   int64_t most = INT32_MAX / threads; /* more than any grid has use for */
   int64_t rows = a->cols > 0 ? a->rows : 0;
   if (rows > most) rows = most;
-  return weir_gpu_launch(args, body, weir_gpu_blocks(rows * threads), a,
-                         sizeof *a);
+  return weir_gpu_launch(args, weir_gpu_typed(body, dtype_of(args)),
+                         weir_gpu_blocks(rows * threads), a, sizeof *a);
 }
 
 /* Inputs are x, scale, bias. */
@@ -98,14 +107,14 @@ static weir_status run_layer(const weir_args *args) {
   a.scale = args->io[1];
   a.bias = args->io[2];
   a.y = args->io[3];
-  a.wide = a.cols % 4 == 0 && weir_gpu_four_aligned(a.x, sizeof *a.x) &&
-           weir_gpu_four_aligned(a.y, sizeof *a.x) &&
-           weir_gpu_four_aligned(a.scale, sizeof *a.x) &&
-           weir_gpu_four_aligned(a.bias, sizeof *a.x);
-  return run_rows(args,
-                  a.cols > WEIR_NORM_KEPT ? WEIR_GPU_layer_norm_f32
-                                          : WEIR_GPU_layer_norm_kept_f32,
-                  &a);
+  bool kept = dtype_of(args) == WEIR_F32 && a.cols <= WEIR_NORM_KEPT;
+  a.wide = kept && a.cols % 4 == 0 &&
+           weir_gpu_four_aligned(a.x, sizeof(float)) &&
+           weir_gpu_four_aligned(a.y, sizeof(float)) &&
+           weir_gpu_four_aligned(a.scale, sizeof(float)) &&
+           weir_gpu_four_aligned(a.bias, sizeof(float));
+  return run_rows(
+      args, kept ? WEIR_GPU_layer_norm_kept_f32 : WEIR_GPU_layer_norm_f32, &a);
 }
 
 /* Inputs are x, scale, dy. */
@@ -122,7 +131,7 @@ static weir_status run_layer_grad(const weir_args *args) {
   const weir_kernel_def weir_kernel_gpu_##op_name = {.op = #op_name,          \
                                                      .name = "gpu." #op_name, \
                                                      .device = WEIR_GPU,      \
-                                                     .types = WEIR_F32,       \
+                                                     .types = WEIR_FLOATS,    \
                                                      .in_place = true,        \
                                                      __VA_ARGS__}
 

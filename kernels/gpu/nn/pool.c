@@ -23,13 +23,18 @@ static weir_pool_args args_of(const weir_call *call, const weir_operand *y) {
                           .with_pad = with_pad != NULL && with_pad->b};
 }
 
+static weir_status launch(const weir_args *args, weir_gpu_body body,
+                          const weir_operand *made, const weir_pool_args *a) {
+  return weir_gpu_launch(args, weir_gpu_typed(body, made->dtype),
+                         weir_gpu_blocks(made->elements), a, sizeof *a);
+}
+
 static weir_status run(const weir_args *args, weir_gpu_body body) {
   const weir_call *call = args->state;
   weir_pool_args a = args_of(call, &call->out[0]);
   a.x = args->io[0];
   a.y = args->io[1];
-  return weir_gpu_launch(args, body, weir_gpu_blocks(call->out[0].elements), &a,
-                         sizeof a);
+  return launch(args, body, &call->out[0], &a);
 }
 
 static weir_status run_max(const weir_args *args) {
@@ -55,11 +60,8 @@ static weir_status run_max_grad(const weir_args *args) {
   a.dy = args->io[1];
   a.dx = args->io[2];
   a.places = args->scratch;
-  WEIR_TRY(weir_gpu_launch(args, WEIR_GPU_max_pool_places_f32,
-                           weir_gpu_blocks(call->in[1].elements), &a,
-                           sizeof a));
-  return weir_gpu_launch(args, WEIR_GPU_max_pool_grad_f32,
-                         weir_gpu_blocks(call->out[0].elements), &a, sizeof a);
+  WEIR_TRY(launch(args, WEIR_GPU_max_pool_places_f32, &call->in[1], &a));
+  return launch(args, WEIR_GPU_max_pool_grad_f32, &call->out[0], &a);
 }
 
 static weir_status run_avg_grad(const weir_args *args) {
@@ -67,15 +69,14 @@ static weir_status run_avg_grad(const weir_args *args) {
   weir_pool_args a = args_of(call, &call->in[0]);
   a.dy = args->io[0];
   a.dx = args->io[1];
-  return weir_gpu_launch(args, WEIR_GPU_avg_pool_grad_f32,
-                         weir_gpu_blocks(call->out[0].elements), &a, sizeof a);
+  return launch(args, WEIR_GPU_avg_pool_grad_f32, &call->out[0], &a);
 }
 
 #define POOL(op_name, ...)                                                    \
   const weir_kernel_def weir_kernel_gpu_##op_name = {.op = #op_name,          \
                                                      .name = "gpu." #op_name, \
                                                      .device = WEIR_GPU,      \
-                                                     .types = WEIR_F32,       \
+                                                     .types = WEIR_FLOATS,    \
                                                      .accepts = accepts,      \
                                                      __VA_ARGS__}
 

@@ -3,6 +3,10 @@
 
 #include "kernels/tune/tuning.h"
 
+weir_gemm_type weir_gpu_gemm_type(weir_dtype dtype) {
+  return dtype == WEIR_F64 ? WEIR_GEMM_F64 : WEIR_GEMM_F32;
+}
+
 weir_status weir_gpu_product_plan(const weir_prepared *in,
                                   const weir_gemm_desc *desc,
                                   weir_gpu_product *out, weir_error *err) {

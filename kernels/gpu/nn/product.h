@@ -28,6 +28,9 @@ typedef struct weir_gpu_matrices {
   const void *bias; /* a value for each column, if the epilogue has one */
 } weir_gpu_matrices;
 
+/* That of f32 or f64. */
+weir_gemm_type weir_gpu_gemm_type(weir_dtype dtype);
+
 /* Plans |desc| on the device of |in|; without one, only the most a workspace
  * may need is told. A product of f32 becomes one of TF32 where |in| allows
  * that. Errors: those of a plan; W6004: the device has no products. */

@@ -9,9 +9,9 @@
 #include "kernels/draw.h"
 #include "kernels/gpu/gpu.h"
 
-/* Blocks for threads that make four elements each. */
-static uint32_t blocks_of(int64_t n) {
-  return weir_gpu_blocks(n / 4 + (n % 4 != 0));
+/* Blocks for threads that make |each| elements each. */
+static uint32_t blocks_of(int64_t n, int64_t each) {
+  return weir_gpu_blocks(n / each + (n % each != 0));
 }
 
 /* ---- Numbers */
@@ -22,16 +22,19 @@ static weir_status run(const weir_args *args) {
       [WEIR_DRAW_NORMAL] = WEIR_RANDOM_NORMAL,
       [WEIR_DRAW_TRUNCATED] = WEIR_RANDOM_TRUNCATED};
   const weir_call *call = args->state;
+  const weir_operand *y = &call->out[0];
   const weir_draw d = weir_draw_make(call);
-  const weir_random_args a = {.y = args->io[call->in_count],
-                              .step = args->ctx->gpu->step,
-                              .n = call->out[0].elements,
-                              .key = d.key,
-                              .offset = d.offset,
-                              .scale = d.scale,
-                              .high = weir_draw_high_f32(&d),
-                              .op = kOps[d.of]};
-  return weir_gpu_launch(args, WEIR_GPU_random_f32, blocks_of(a.n), &a,
+  const weir_random_args a = {
+      .y = args->io[call->in_count],
+      .step = args->ctx->gpu->step,
+      .n = y->elements,
+      .key = d.key,
+      .offset = d.offset,
+      .scale = d.scale,
+      .high = y->dtype == WEIR_F32 ? (double)weir_draw_high_f32(&d) : d.high,
+      .op = kOps[d.of]};
+  return weir_gpu_launch(args, weir_gpu_typed(WEIR_GPU_random_f32, y->dtype),
+                         blocks_of(a.n, y->dtype == WEIR_F64 ? 2 : 4), &a,
                          sizeof a);
 }
 
@@ -39,7 +42,7 @@ static weir_status run(const weir_args *args) {
   const weir_kernel_def weir_kernel_gpu_##op_name = {.op = #op_name,          \
                                                      .name = "gpu." #op_name, \
                                                      .device = WEIR_GPU,      \
-                                                     .types = WEIR_F32,       \
+                                                     .types = WEIR_FLOATS,    \
                                                      __VA_ARGS__}
 
 RANDOM(uniform, .run = run);
@@ -56,10 +59,11 @@ RANDOM(lecun_normal, .run = run);
 
 /* Without training, x goes through and all stays. */
 static weir_status pass(const weir_args *args, int64_t n) {
+  const weir_call *call = args->state;
   const weir_fill_args ones = {.y = args->io[2], .n = n, .value = 1, .size = 1};
   if (args->io[1] != args->io[0])
     WEIR_TRY(weir_gpu_copy(args, args->io[1], args->io[0],
-                           (size_t)n * sizeof(float)));
+                           (size_t)n * weir_dtype_size(call->in[0].dtype)));
   if (args->io[2] == NULL) return WEIR_OK;
   return weir_gpu_launch(args, WEIR_GPU_fill, weir_gpu_blocks(n), &ones,
                          sizeof ones);
@@ -76,10 +80,11 @@ static weir_status run_dropout(const weir_args *args) {
                                .n = call->in[0].elements,
                                .key = weir_draw_key(call),
                                .below = (uint32_t)ceil(keep * 0x1p24),
-                               .scale = (float)(1 / keep)};
+                               .scale = 1 / keep};
   if (!weir_call_attr(call, "training")->b) return pass(args, a.n);
-  return weir_gpu_launch(args, WEIR_GPU_dropout_f32, blocks_of(a.n), &a,
-                         sizeof a);
+  return weir_gpu_launch(
+      args, weir_gpu_typed(WEIR_GPU_dropout_f32, call->in[0].dtype),
+      blocks_of(a.n, 4), &a, sizeof a);
 }
 
 RANDOM(dropout, .in_place = true, .run = run_dropout);

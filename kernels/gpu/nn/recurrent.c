@@ -44,12 +44,17 @@ bool weir_gpu_recurrent_back_accepts(const weir_call *call, weir_why *why) {
 static weir_gpu_recurrent sizes_of(const weir_call *call, uint32_t sequence,
                                    uint32_t r) {
   const int64_t *dims = call->in[sequence].dims;
-  return (weir_gpu_recurrent){.batch = dims[0],
+  return (weir_gpu_recurrent){.dtype = call->in[r].dtype,
+                              .batch = dims[0],
                               .steps = dims[1],
                               .units = call->in[r].dims[0],
                               .wide = call->in[r].dims[1],
                               .in_count = call->in_count,
                               .reverse = weir_call_attr(call, "reverse")->b};
+}
+
+static size_t size_of(const weir_gpu_recurrent *p) {
+  return weir_dtype_size(p->dtype);
 }
 
 static bool is_empty(const weir_gpu_recurrent *p) {
@@ -58,7 +63,7 @@ static bool is_empty(const weir_gpu_recurrent *p) {
 
 static weir_gemm_shape project_shape(const weir_gpu_recurrent *p,
                                      int64_t inputs) {
-  return (weir_gemm_shape){.dtype = WEIR_F32,
+  return (weir_gemm_shape){.dtype = p->dtype,
                            .m = p->batch * p->steps,
                            .n = p->wide,
                            .k = inputs,
@@ -71,7 +76,7 @@ static weir_gemm_shape project_shape(const weir_gpu_recurrent *p,
 
 /* q = h r. */
 static weir_gemm_desc step_desc(const weir_gpu_recurrent *p) {
-  return (weir_gemm_desc){.type = WEIR_GEMM_F32,
+  return (weir_gemm_desc){.type = weir_gpu_gemm_type(p->dtype),
                           .m = p->batch,
                           .n = p->wide,
                           .k = p->units,
@@ -85,7 +90,8 @@ static weir_gemm_desc step_desc(const weir_gpu_recurrent *p) {
 
 /* dh = dq r^T (+ dh); dq has a row of each sequence at this step. */
 static weir_gemm_desc back_desc(const weir_gpu_recurrent *p, bool adds) {
-  return (weir_gemm_desc){.type = WEIR_GEMM_F32,
+  bool whole = (size_t)p->wide * size_of(p) % 16 == 0;
+  return (weir_gemm_desc){.type = weir_gpu_gemm_type(p->dtype),
                           .m = p->batch,
                           .n = p->units,
                           .k = p->wide,
@@ -97,11 +103,11 @@ static weir_gemm_desc back_desc(const weir_gpu_recurrent *p, bool adds) {
                           .d = {.ld = p->units},
                           .alpha = 1,
                           .beta = adds ? 1 : 0,
-                          .align_bytes = p->wide % 4 == 0 ? 16 : 4};
+                          .align_bytes = whole ? 16 : (uint32_t)size_of(p)};
 }
 
-static size_t aligned(int64_t elements) {
-  return ((size_t)elements * sizeof(float) + 255) & ~(size_t)255;
+static size_t aligned(const weir_gpu_recurrent *p, int64_t elements) {
+  return ((size_t)elements * size_of(p) + 255) & ~(size_t)255;
 }
 
 static size_t larger(size_t a, size_t b) {
@@ -131,8 +137,8 @@ weir_status weir_gpu_recurrent_prepare(const weir_call *call, bool keeps_sums,
   *p = sizes_of(call, 0, 2);
   weir_gemm_shape shape = project_shape(p, call->in[0].dims[2]);
   weir_gemm_desc desc = step_desc(p);
-  p->q_at = keeps_sums ? aligned(shape.m * p->wide) : 0;
-  p->workspace_at = p->q_at + aligned(p->batch * p->wide);
+  p->q_at = keeps_sums ? aligned(p, shape.m * p->wide) : 0;
+  p->workspace_at = p->q_at + aligned(p, p->batch * p->wide);
   weir_status s =
       weir_gpu_strided_plan(out, &shape, WEIR_GEMM_NONE, &p->project, err);
   if (s == WEIR_OK && !is_empty(p))
@@ -161,16 +167,16 @@ void weir_gpu_recurrent_release(void *state) {
 
 /* ---- Run */
 
-float *weir_gpu_recurrent_sums(const weir_args *args) {
+void *weir_gpu_recurrent_sums(const weir_args *args) {
   return args->scratch;
 }
 
-const float *weir_gpu_recurrent_in(const weir_args *args, uint32_t i) {
+const void *weir_gpu_recurrent_in(const weir_args *args, uint32_t i) {
   const weir_gpu_recurrent *p = args->state;
   return i < p->in_count ? args->io[i] : NULL;
 }
 
-float *weir_gpu_recurrent_out(const weir_args *args, uint32_t i) {
+void *weir_gpu_recurrent_out(const weir_args *args, uint32_t i) {
   const weir_gpu_recurrent *p = args->state;
   return args->io[p->in_count + i];
 }
@@ -179,24 +185,31 @@ static void *scratch_at(const weir_args *args, size_t at) {
   return (char *)args->scratch + at;
 }
 
+/* |x|, |elements| further on; NULL stays. */
+static void *moved(const weir_gpu_recurrent *p, const void *x,
+                   int64_t elements) {
+  if (x == NULL) return NULL;
+  return (char *)(uintptr_t)x + elements * (int64_t)size_of(p);
+}
+
 /* Where step |k| of the run is in a sequence. */
 static int64_t row_of(const weir_gpu_recurrent *p, int64_t k) {
   return p->reverse ? p->steps - 1 - k : k;
 }
 
 /* |y| = |x| [b, u], or zeros if that is NULL: a state that no step changes. */
-static weir_status keep_state(const weir_args *args, float *y, const float *x) {
+static weir_status keep_state(const weir_args *args, void *y, const void *x) {
   const weir_gpu_recurrent *p = args->state;
   const weir_fill_args zeros = {
-      .y = y, .n = p->batch * p->units, .size = (int32_t)sizeof *y};
+      .y = y, .n = p->batch * p->units, .size = (int32_t)size_of(p)};
   if (y == NULL) return WEIR_OK;
-  if (x != NULL) return weir_gpu_copy(args, y, x, (size_t)zeros.n * sizeof *y);
+  if (x != NULL) return weir_gpu_copy(args, y, x, (size_t)zeros.n * size_of(p));
   return weir_gpu_launch(args, WEIR_GPU_fill, weir_gpu_blocks(zeros.n), &zeros,
                          sizeof zeros);
 }
 
 /* Makes |q| of |h|, if there is one. */
-static weir_status multiply(const weir_args *args, const float *h, float *q) {
+static weir_status multiply(const weir_args *args, const void *h, void *q) {
   const weir_gpu_recurrent *p = args->state;
   const weir_gpu_matrices m = {h, args->io[2], q,
                                scratch_at(args, p->workspace_at), NULL};
@@ -207,21 +220,22 @@ static weir_status run_step(const weir_args *args, const weir_gpu_cells *cells,
                             int64_t k) {
   const weir_gpu_recurrent *p = args->state;
   weir_cells_args a = cells->cells;
-  const float *h = k > 0 ? a.h : cells->h0;
-  const float *c = k > 0 ? a.c : cells->c0;
-  float *q = scratch_at(args, p->q_at);
+  const void *h = k > 0 ? a.h : cells->h0;
+  const void *c = k > 0 ? a.c : cells->c0;
+  void *q = scratch_at(args, p->q_at);
   int64_t at = row_of(p, k);
   WEIR_TRY(multiply(args, h, q));
   a.q = h != NULL ? q : NULL;
   a.before = a.c != NULL ? c : h;
-  a.z = cells->sums + at * p->wide;
-  a.y += at * p->units;
-  if (a.extra != NULL) a.extra += at * p->units;
+  a.z = moved(p, cells->sums, at * p->wide);
+  a.y = moved(p, a.y, at * p->units);
+  a.extra = moved(p, a.extra, at * p->units);
   a.n = p->batch * p->units;
   a.steps = p->steps;
   a.units = weir_divisor_of(p->units);
   a.relu = p->relu;
-  return weir_gpu_launch(args, cells->body, weir_gpu_blocks(a.n), &a, sizeof a);
+  return weir_gpu_launch(args, weir_gpu_typed(cells->body, p->dtype),
+                         weir_gpu_blocks(a.n), &a, sizeof a);
 }
 
 weir_status weir_gpu_recurrent_run(const weir_args *args,
@@ -251,13 +265,13 @@ static weir_cells_back_args back_args(const weir_gpu_recurrent *p,
   a.steps = p->steps;
   a.units = weir_divisor_of(p->units);
   a.relu = p->relu;
-  a.dz += at * p->wide;
-  if (a.dq != NULL) a.dq += at * p->wide;
-  if (a.gates != NULL) a.gates += at * p->wide;
-  a.saved += at * p->units;
-  if (a.dy != NULL) a.dy += at * p->units;
+  a.dz = moved(p, a.dz, at * p->wide);
+  a.dq = moved(p, a.dq, at * p->wide);
+  a.gates = moved(p, a.gates, at * p->wide);
+  a.saved = moved(p, a.saved, at * p->units);
+  a.dy = moved(p, a.dy, at * p->units);
   a.before_steps = k > 0 ? p->steps : 1;
-  if (k > 0) a.before = cells->states + row_of(p, k - 1) * p->units;
+  if (k > 0) a.before = moved(p, cells->states, row_of(p, k - 1) * p->units);
   if (k + 1 < p->steps) {
     a.dh = cells->dh0;
     a.dc = cells->dc0;
@@ -269,11 +283,11 @@ static weir_status run_step_back(const weir_args *args,
                                  const weir_gpu_cells_back *cells, int64_t k) {
   const weir_gpu_recurrent *p = args->state;
   const weir_cells_back_args a = back_args(p, cells, k);
-  const weir_gpu_matrices m = {cells->dq + row_of(p, k) * p->wide, args->io[0],
-                               cells->dh0, scratch_at(args, p->workspace_at),
-                               NULL};
-  WEIR_TRY(
-      weir_gpu_launch(args, cells->body, weir_gpu_blocks(a.n), &a, sizeof a));
+  const weir_gpu_matrices m = {moved(p, cells->dq, row_of(p, k) * p->wide),
+                               args->io[0], cells->dh0,
+                               scratch_at(args, p->workspace_at), NULL};
+  WEIR_TRY(weir_gpu_launch(args, weir_gpu_typed(cells->body, p->dtype),
+                           weir_gpu_blocks(a.n), &a, sizeof a));
   return weir_gpu_product_run(args, &p->step, &m);
 }
 

@@ -17,6 +17,7 @@
 typedef struct weir_gpu_recurrent {
   weir_gpu_strided project; /* forward: x w */
   weir_gpu_product step;    /* with r; none: nothing is to be computed */
+  weir_dtype dtype;
   int64_t batch, steps, units, wide; /* wide: of all gates */
   uint32_t in_count;
   bool reverse;
@@ -40,20 +41,20 @@ weir_status weir_gpu_recurrent_back_prepare(const weir_call *call, bool adds,
 void weir_gpu_recurrent_release(void *state);
 
 /* Scratch for x w. */
-float *weir_gpu_recurrent_sums(const weir_args *args);
+void *weir_gpu_recurrent_sums(const weir_args *args);
 
 /* Input |i| of a run; NULL: it is missing. */
-const float *weir_gpu_recurrent_in(const weir_args *args, uint32_t i);
+const void *weir_gpu_recurrent_in(const weir_args *args, uint32_t i);
 /* Output |i|; NULL: it is not wanted. */
-float *weir_gpu_recurrent_out(const weir_args *args, uint32_t i);
+void *weir_gpu_recurrent_out(const weir_args *args, uint32_t i);
 
 /* A run forward: |cells| has the operands of all steps as they begin; z, q,
  * before and the sizes are set here. |h0| and |c0| may be NULL. */
 typedef struct weir_gpu_cells {
-  weir_gpu_body body;
+  weir_gpu_body body; /* for f32 */
   weir_cells_args cells;
-  float *sums; /* where x w lies */
-  const float *h0, *c0;
+  void *sums; /* where x w lies */
+  const void *h0, *c0;
 } weir_gpu_cells;
 weir_status weir_gpu_recurrent_run(const weir_args *args,
                                    const weir_gpu_cells *cells);
@@ -61,11 +62,11 @@ weir_status weir_gpu_recurrent_run(const weir_args *args,
 /* A run back: |cells| has the operands of all steps as they begin, and dh and
  * dc of the states after the last; |dh0| and |dc0|, lstm's, are outputs. */
 typedef struct weir_gpu_cells_back {
-  weir_gpu_body body;
+  weir_gpu_body body;         /* for f32 */
   weir_cells_back_args cells; /* before: of step 0, [b, u] */
-  const float *states;        /* [b, t, u]: the states after each step */
-  const float *dq;            /* what r is multiplied with: dz, or gru's dq */
-  float *dh0, *dc0;
+  const void *states;         /* [b, t, u]: the states after each step */
+  const void *dq;             /* what r is multiplied with: dz, or gru's dq */
+  void *dh0, *dc0;
 } weir_gpu_cells_back;
 weir_status weir_gpu_recurrent_run_back(const weir_args *args,
                                         const weir_gpu_cells_back *cells);

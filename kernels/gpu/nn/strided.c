@@ -65,13 +65,12 @@ static uint32_t alignment(const weir_gemm_shape *s,
 
 static weir_gemm_desc describe_all(const weir_gemm_shape *s,
                                    weir_gpu_batches *outer, int64_t *d_step) {
-  weir_gemm_desc desc = {
-      .type = s->dtype == WEIR_F64 ? WEIR_GEMM_F64 : WEIR_GEMM_F32,
-      .m = s->m,
-      .n = s->n,
-      .k = s->k,
-      .alpha = 1,
-      .d = {.ld = s->n > 0 ? s->n : 1}};
+  weir_gemm_desc desc = {.type = weir_gpu_gemm_type(s->dtype),
+                         .m = s->m,
+                         .n = s->n,
+                         .k = s->k,
+                         .alpha = 1,
+                         .d = {.ld = s->n > 0 ? s->n : 1}};
   describe(s->m, s->k, s->a_row, s->a_k, &desc.a_transposed, &desc.a);
   describe(s->k, s->n, s->b_k, s->b_column, &desc.b_transposed, &desc.b);
   join_batches(s, outer);

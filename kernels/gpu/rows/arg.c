@@ -9,7 +9,8 @@ static weir_arg_type type_of(weir_dtype dtype) {
   return dtype == WEIR_F32   ? WEIR_ARG_F32
          : dtype == WEIR_F64 ? WEIR_ARG_F64
          : dtype == WEIR_I32 ? WEIR_ARG_I32
-                             : WEIR_ARG_I64;
+         : dtype == WEIR_I64 ? WEIR_ARG_I64
+                             : WEIR_ARG_U8;
 }
 
 static weir_status prepare(const weir_call *call, bool least,
@@ -49,18 +50,16 @@ static weir_status run(const weir_args *args) {
       sizeof a);
 }
 
-#define TYPES (WEIR_NUMBERS & ~(unsigned)WEIR_U8)
-
 const weir_kernel_def weir_kernel_gpu_argmax = {.op = "argmax",
                                                 .name = "gpu.argmax",
                                                 .device = WEIR_GPU,
-                                                .types = TYPES,
+                                                .types = WEIR_NUMBERS,
                                                 .prepare = prepare_max,
                                                 .run = run};
 
 const weir_kernel_def weir_kernel_gpu_argmin = {.op = "argmin",
                                                 .name = "gpu.argmin",
                                                 .device = WEIR_GPU,
-                                                .types = TYPES,
+                                                .types = WEIR_NUMBERS,
                                                 .prepare = prepare_min,
                                                 .run = run};

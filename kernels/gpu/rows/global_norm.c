@@ -22,10 +22,11 @@ static weir_status prepare_plan(const weir_call *call, int64_t at,
 }
 
 static weir_status launch(const weir_args *args, weir_squares_args *a) {
+  const plan *p = args->state;
   int64_t blocks = a->stretches;
-  return weir_gpu_launch(args, WEIR_GPU_block_squares,
-                         weir_gpu_blocks(blocks * WEIR_BODY_THREADS), a,
-                         sizeof *a);
+  return weir_gpu_launch(
+      args, weir_gpu_typed(WEIR_GPU_block_squares_f32, p->call->in[0].dtype),
+      weir_gpu_blocks(blocks * WEIR_BODY_THREADS), a, sizeof *a);
 }
 
 /* The sums of all inputs' stretches, in order; |*out_count| of them. */
@@ -69,7 +70,7 @@ const weir_kernel_def weir_kernel_gpu_block_squares = {
     .op = "block_squares",
     .name = "gpu.block_squares",
     .device = WEIR_GPU,
-    .types = WEIR_F32,
+    .types = WEIR_FLOATS,
     .prepare = prepare_squares,
     .run = run_squares};
 
@@ -86,7 +87,9 @@ static weir_status prepare_norm(const weir_call *call, weir_prepared *out,
 
 static weir_status run_norm(const weir_args *args) {
   const plan *p = args->state;
-  weir_root_args a = {.y = args->io[p->call->in_count], .x = args->scratch};
+  weir_root_args a = {.y = args->io[p->call->in_count],
+                      .x = args->scratch,
+                      .wide = p->call->in[0].dtype == WEIR_F64};
   WEIR_TRY(squares(args, args->scratch, &a.n));
   return weir_gpu_launch(args, WEIR_GPU_root_of_sum, 1, &a, sizeof a);
 }
@@ -94,6 +97,6 @@ static weir_status run_norm(const weir_args *args) {
 const weir_kernel_def weir_kernel_gpu_global_norm = {.op = "global_norm",
                                                      .name = "gpu.global_norm",
                                                      .device = WEIR_GPU,
-                                                     .types = WEIR_F32,
+                                                     .types = WEIR_FLOATS,
                                                      .prepare = prepare_norm,
                                                      .run = run_norm};

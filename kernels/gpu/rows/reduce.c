@@ -89,6 +89,8 @@ static weir_gpu_body body_of(weir_dtype dtype, bool columns) {
       return columns ? WEIR_GPU_reduce_columns_i32 : WEIR_GPU_reduce_rows_i32;
     case WEIR_I64:
       return columns ? WEIR_GPU_reduce_columns_i64 : WEIR_GPU_reduce_rows_i64;
+    case WEIR_U8:
+      return columns ? WEIR_GPU_reduce_columns_u8 : WEIR_GPU_reduce_rows_u8;
     default:
       return columns ? WEIR_GPU_reduce_columns_f32 : WEIR_GPU_reduce_rows_f32;
   }

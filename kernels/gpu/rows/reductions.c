@@ -70,7 +70,6 @@ static weir_status run(const weir_args *args) {
                          sizeof a);
 }
 
-#define TYPES (WEIR_NUMBERS & ~(unsigned)WEIR_U8)
 #define REDUCE(op_name, type_set, rule, mean)                                 \
   static weir_status prepare_##op_name(const weir_call *call,                 \
                                        weir_prepared *out, weir_error *err) { \
@@ -84,11 +83,11 @@ static weir_status run(const weir_args *args) {
       .prepare = prepare_##op_name,                                           \
       .run = run}
 
-REDUCE(reduce_sum, TYPES, WEIR_REDUCE_SUM, false);
+REDUCE(reduce_sum, WEIR_NUMBERS, WEIR_REDUCE_SUM, false);
 REDUCE(reduce_mean, WEIR_FLOATS, WEIR_REDUCE_SUM, true);
-REDUCE(reduce_max, TYPES, WEIR_REDUCE_MAX, false);
-REDUCE(reduce_min, TYPES, WEIR_REDUCE_MIN, false);
-REDUCE(reduce_prod, TYPES, WEIR_REDUCE_PROD, false);
+REDUCE(reduce_max, WEIR_NUMBERS, WEIR_REDUCE_MAX, false);
+REDUCE(reduce_min, WEIR_NUMBERS, WEIR_REDUCE_MIN, false);
+REDUCE(reduce_prod, WEIR_NUMBERS, WEIR_REDUCE_PROD, false);
 
 /* dy is seen as copies and elements along each dimension of dx. */
 static weir_status prepare_tile_grad(const weir_call *call, weir_prepared *out,
@@ -142,30 +141,36 @@ static void plan_walks(const weir_operand *x, unsigned axes,
   weir_gpu_walk(rank, dims, &a->joined);
 }
 
+typedef struct prod_grad {
+  weir_prod_grad_args args; /* but for the operands */
+  weir_gpu_body body;
+} prod_grad;
+
 static weir_status prepare_prod_grad(const weir_call *call, weir_prepared *out,
                                      weir_error *err) {
   const weir_operand *x = &call->in[0];
-  weir_prod_grad_args *a = weir_arena_alloc(out->arena, sizeof *a);
-  if (a == NULL) return weir_fail_memory(err, sizeof *a);
-  *a = (weir_prod_grad_args){.n = x->elements};
-  if (a->n > 0) plan_walks(x, axes_of(call), a);
-  out->state = a;
+  prod_grad *p = weir_arena_alloc(out->arena, sizeof *p);
+  if (p == NULL) return weir_fail_memory(err, sizeof *p);
+  *p = (prod_grad){{.n = x->elements},
+                   weir_gpu_typed(WEIR_GPU_prod_grad_f32, x->dtype)};
+  if (p->args.n > 0) plan_walks(x, axes_of(call), &p->args);
+  out->state = p;
   return WEIR_OK;
 }
 
 static weir_status run_prod_grad(const weir_args *args) {
-  weir_prod_grad_args a = *(const weir_prod_grad_args *)args->state;
+  const prod_grad *p = args->state;
+  weir_prod_grad_args a = p->args;
   a.x = args->io[0];
   a.dy = args->io[1];
   a.dx = args->io[2];
-  return weir_gpu_launch(args, WEIR_GPU_prod_grad_f32, weir_gpu_blocks(a.n), &a,
-                         sizeof a);
+  return weir_gpu_launch(args, p->body, weir_gpu_blocks(a.n), &a, sizeof a);
 }
 
 const weir_kernel_def weir_kernel_gpu_reduce_prod_grad = {
     .op = "reduce_prod_grad",
     .name = "gpu.reduce_prod_grad",
     .device = WEIR_GPU,
-    .types = WEIR_F32,
+    .types = WEIR_FLOATS,
     .prepare = prepare_prod_grad,
     .run = run_prod_grad};

@@ -2,7 +2,8 @@
 /* softmax and its logarithm over any axis. Over the last one, a row's threads
  * keep it in registers: as few threads as a row of at most 128 elements needs,
  * a warp up to 1024, a block up to 16384. Longer rows are read twice. Over
- * another axis, neighbours are columns. All of it follows from the shape. */
+ * another axis, neighbours are columns, and a row of f64 is one column. All of
+ * it follows from the shape. */
 #include "kernels/gpu/rows/softmax.h"
 
 #include <string.h>
@@ -20,11 +21,11 @@ static int64_t parts_of(int64_t n, int64_t part) {
   return n / part + (n % part != 0);
 }
 
-static void plan_columns(weir_gpu_softmax *p) {
+static void plan_columns(weir_gpu_softmax *p, weir_dtype dtype) {
   weir_softmax_args *a = &p->args;
   a->lanes = 1;
   while (a->lanes < kWarp && a->lanes < a->inner) a->lanes *= 2;
-  p->body = WEIR_GPU_softmax_columns;
+  p->body = weir_gpu_typed(WEIR_GPU_softmax_columns_f32, dtype);
   p->blocks = weir_gpu_blocks(a->rows * parts_of(a->inner, a->lanes) * kBlock);
 }
 
@@ -41,14 +42,14 @@ static void plan_rows(weir_gpu_softmax *p) {
   p->blocks = weir_gpu_blocks(parts_of(a->rows, kBlock / a->lanes) * kBlock);
 }
 
-void weir_gpu_softmax_plan(const weir_gpu_lanes *lanes, bool log,
-                           weir_gpu_softmax *out) {
+void weir_gpu_softmax_plan(const weir_gpu_lanes *lanes, weir_dtype dtype,
+                           bool log, weir_gpu_softmax *out) {
   *out = (weir_gpu_softmax){.args = {.rows = lanes->outer,
                                      .cols = lanes->n,
                                      .inner = lanes->inner,
                                      .log = log}};
-  if (lanes->inner > 1)
-    plan_columns(out);
+  if (lanes->inner > 1 || dtype != WEIR_F32)
+    plan_columns(out, dtype);
   else
     plan_rows(out);
   if (lanes->outer * lanes->n * lanes->inner == 0) out->blocks = 0;
@@ -60,7 +61,8 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   if (p == NULL) return weir_fail_memory(err, sizeof *p);
   weir_gpu_lanes lanes =
       weir_gpu_lanes_of(&call->in[0], weir_call_attr(call, "axis")->i);
-  weir_gpu_softmax_plan(&lanes, strcmp(call->op->name, "log_softmax") == 0, p);
+  weir_gpu_softmax_plan(&lanes, call->in[0].dtype,
+                        strcmp(call->op->name, "log_softmax") == 0, p);
   out->state = p;
   return WEIR_OK;
 }
@@ -70,7 +72,7 @@ static weir_status run(const weir_args *args) {
   weir_softmax_args a = p->args;
   a.x = args->io[0];
   a.y = args->io[1];
-  a.wide = a.wide && weir_gpu_four_aligned(a.x, sizeof *a.x) &&
+  a.wide = a.wide && weir_gpu_four_aligned(a.x, sizeof(float)) &&
            weir_gpu_four_aligned(a.y, sizeof *a.y);
   return weir_gpu_launch(args, p->body, p->blocks, &a, sizeof a);
 }
@@ -79,7 +81,7 @@ static weir_status run(const weir_args *args) {
   const weir_kernel_def weir_kernel_gpu_##op_name = {.op = #op_name,          \
                                                      .name = "gpu." #op_name, \
                                                      .device = WEIR_GPU,      \
-                                                     .types = WEIR_F32,       \
+                                                     .types = WEIR_FLOATS,    \
                                                      .in_place = true,        \
                                                      .prepare = prepare,      \
                                                      .run = run}

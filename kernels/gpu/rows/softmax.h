@@ -14,7 +14,7 @@ typedef struct weir_gpu_softmax {
 } weir_gpu_softmax;
 
 /* Over |lanes->n| elements, of which none may be. */
-void weir_gpu_softmax_plan(const weir_gpu_lanes *lanes, bool log,
-                           weir_gpu_softmax *out);
+void weir_gpu_softmax_plan(const weir_gpu_lanes *lanes, weir_dtype dtype,
+                           bool log, weir_gpu_softmax *out);
 
 #endif

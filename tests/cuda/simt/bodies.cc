@@ -14,6 +14,7 @@
 #include "kernels/cuda/move.cu"
 #include "kernels/cuda/norm.cu"
 #include "kernels/cuda/pool.cu"
+#include "kernels/cuda/product.cu"
 #include "kernels/cuda/random.cu"
 #include "kernels/cuda/reduce.cu"
 #include "kernels/cuda/resize.cu"

@@ -410,8 +410,7 @@ weir_status weir_cluster_from_yaml(const weir_allocator *alloc,
   return end(&r, s, out_cluster);
 }
 
-/* `gpu_memory`: the kind whose |what| ("_memory") |key| is; ANY: it is
- * something else. */
+/* The kind whose |what| ("_memory") |key| is; ANY: it is something else. */
 static weir_device_kind kind_in(weir_sv key, const char *what) {
   size_t n = strlen(what);
   if (key.size <= n || memcmp(key.data + key.size - n, what, n) != 0)
@@ -466,8 +465,7 @@ void weir_cluster_release(weir_cluster *c) {
 
 /* ---- Use */
 
-/* Within a task the one that was measured, or the slower of the two devices'
- * ways. */
+/* Within a task the measured one, or the slower of the two devices' ways. */
 static weir_place_link way_between(const weir_cluster *c,
                                    const weir_cluster_device *from,
                                    const weir_cluster_device *to) {

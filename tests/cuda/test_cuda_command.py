@@ -239,9 +239,8 @@ placement:
             "add(a, 1.0)", "add(a, cast(reduce_sum(task(cost_ns=9, "
             "out_bytes=8)), dtype=f32))"))
         out = self.weir("bare", "place", "l.yaml", *where, "s")
-        self.assertRegex(out, "no GPU kernel: s: while: s/next/matmul: matmul "
-                         r"of i32\[4, 1\] and i32\[1, 1\]: gpu\.matmul: not "
-                         "for i32\n")
+        self.assertRegex(out, "no GPU kernel: s: while: s/next/task: task to "
+                         r"u8\[8\]: no kernel of this op is for GPU\n")
         self.file("t.yaml", "weir: 1\nnodes:\n  a: task(cost_ns=9, "
                   "out_bytes=8)\noutputs: [a]\n")
         out = self.weir("bare", "place", "t.yaml", *where, "a")

@@ -6,6 +6,7 @@
 
 #include "runtime/base/size.h"
 #include "runtime/exec/gpu/gpu_graph.h"
+#include "runtime/exec/gpu/gpu_look.h"
 #include "runtime/exec/gpu/gpu_memory.h"
 #include "runtime/exec/gpu/gpu_peer.h"
 #include "runtime/exec/gpu/gpu_trace.h"
@@ -33,12 +34,6 @@ enum { kLargeOutputs = 256 << 10 };
 
 enum { kMostCalls = 20000 }; /* of a graph: some 20 MB of the driver's */
 
-/* What waits for a question: data, and what has been refused so far. */
-typedef struct asked {
-  weir_body_block block;
-  char data[WEIR_GPU_ASKED];
-} asked;
-
 /* ---- Making */
 
 static size_t output_bytes(const weir_program *p, const weir_ptask *task) {
@@ -63,7 +58,8 @@ static void look_at(const weir_program *p, const weir_ptask *task,
 static weir_status make_tasks(weir_frame *f, weir_gpu_frame *g,
                               weir_error *err) {
   uint32_t count = f->program->task_count;
-  size_t bytes = ((size_t)count + 1) * sizeof *g->found + sizeof(asked);
+  size_t bytes =
+      ((size_t)count + 1) * sizeof *g->found + sizeof(weir_gpu_asked);
   void *found = NULL;
   g->tasks = weir_alloc_array(f->program->env->alloc, (size_t)count + 1,
                               sizeof *g->tasks);
@@ -71,6 +67,7 @@ static weir_status make_tasks(weir_frame *f, weir_gpu_frame *g,
   WEIR_TRY(weir_gpu_host_alloc_waiting(g->gpu, bytes, &found, err));
   g->found = found;
   g->begin = g->found + count;
+  g->asked = (weir_gpu_asked *)(void *)(g->begin + 1);
   for (uint32_t t = 0; t < count; t++) {
     g->tasks[t].task = &f->tasks[t];
     g->tasks[t].found = &g->found[t];
@@ -130,51 +127,6 @@ void weir_gpu_frame_release(weir_frame *f) {
 
 /* ---- Queueing */
 
-static weir_status wait_for_all(weir_gpu_frame *g, weir_error *err) {
-  weir_device *d = g->gpu->gpu.device;
-  weir_status s = d->vt->record(d, g->queue, g->looked, err);
-  if (s == WEIR_OK) s = d->vt->wait(d, g->looked, err);
-  if (s != WEIR_OK) weir_gpu_settle(g->gpu, g->queue, g->looked);
-  return s;
-}
-
-weir_status weir_gpu_frame_ask(weir_gpu_frame *g, const void *at, size_t bytes,
-                               void *out, bool *out_over, weir_error *err) {
-  weir_device *d = g->gpu->gpu.device;
-  asked *a = (asked *)(void *)(g->begin + 1);
-  weir_device_buffer from = {(void *)(uintptr_t)at, NULL, bytes};
-  assert(bytes <= sizeof a->data);
-  WEIR_TRY(d->vt->copy_out(d, g->queue, a->data, (weir_device_place){&from, 0},
-                           bytes, err));
-  WEIR_TRY(d->vt->copy_out(d, g->queue, &a->block,
-                           (weir_device_place){&g->block, 0}, sizeof a->block,
-                           err));
-  WEIR_TRY(wait_for_all(g, err));
-  memcpy(out, a->data, bytes);
-  *out_over = a->block.fault.instr != 0;
-  return WEIR_OK;
-}
-
-/* Fails where an output of |instr|, which has ended, is not finite. */
-static weir_status trap(weir_frame *f, uint32_t instr, void *const *io,
-                        weir_error *err) {
-  const weir_instr_spec *s = &f->program->instrs[instr].spec;
-  weir_status status = WEIR_OK;
-  for (uint32_t k = 0; k < s->out_count && status == WEIR_OK; k++) {
-    if (s->out[k] == WEIR_NO_INDEX) continue;
-    const weir_pvalue *v = &f->program->values[s->out[k]];
-    if (v->staged || v->bytes == 0) continue;
-    void *copy = weir_alloc(f->program->env->alloc, v->bytes);
-    if (copy == NULL) return weir_fail_memory(err, v->bytes);
-    weir_device_buffer at = {io[s->in_count + k], NULL, v->bytes};
-    status = weir_gpu_read(f->program->gpu, copy, (weir_device_place){&at, 0},
-                           v->bytes, err);
-    if (status == WEIR_OK) status = weir_frame_trap_value(v, k, copy, err);
-    weir_free(f->program->env->alloc, copy);
-  }
-  return status;
-}
-
 /* Of a body's frame too; then |traced| is NULL, since a trace has the
  * instruction around it. */
 static weir_status run_one(weir_frame *f, weir_gpu_task *traced,
@@ -188,8 +140,8 @@ static weir_status run_one(weir_frame *f, weir_gpu_task *traced,
   WEIR_TRY(p->code[i].run(&args));
   if (traced != NULL) WEIR_TRY(weir_gpu_trace_mark(traced, i, err));
   if (!f->options.trap_nan) return WEIR_OK;
-  WEIR_TRY(wait_for_all(ctx->gpu, err));
-  WEIR_TRY(trap(f, i, args.io, err));
+  WEIR_TRY(weir_gpu_look_wait(ctx->gpu, err));
+  WEIR_TRY(weir_gpu_look_trap(f, i, args.io, err));
   return traced != NULL ? weir_gpu_trace_mark(traced, WEIR_NO_INDEX, err)
                         : WEIR_OK;
 }

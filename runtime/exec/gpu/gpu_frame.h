@@ -49,6 +49,13 @@ typedef struct weir_gpu_task {
   uint32_t *arrivals, arrival_count; /* receives whose copies it waits for */
 } weir_gpu_task;
 
+/* What waits for a question (gpu_look.h): data, and what was refused so far. */
+enum { WEIR_GPU_ASKED = 64 };
+typedef struct weir_gpu_asked {
+  weir_body_block block;
+  char data[WEIR_GPU_ASKED];
+} weir_gpu_asked;
+
 typedef struct weir_gpu_frame {
   weir_exec_gpu *gpu;
   weir_queue *queue;
@@ -56,7 +63,8 @@ typedef struct weir_gpu_frame {
   weir_device_buffer memory, block;
   char *staged;
   weir_body_block *begin; /* what the block is at first */
-  weir_body_block *found; /* per task, and one for questions */
+  weir_body_block *found; /* per task */
+  weir_gpu_asked *asked;  /* behind |begin|, like that behind |found| */
   weir_status begun;      /* of this run: whether the block was written, */
   weir_error why;         /* and why not */
   weir_gpu_task *tasks;
@@ -84,15 +92,6 @@ bool weir_gpu_frame_end(weir_frame_task *task);
  * instruction that failed. */
 weir_status weir_gpu_frame_run_body(weir_frame *frame, const weir_exec_ctx *ctx,
                                     uint32_t *at, weir_error *err);
-
-/* Waits for the queue, then copies |bytes| bytes at |at|, in the GPU's memory,
- * to |out|; at most WEIR_GPU_ASKED of them. |*out_over|: a body has refused
- * data before, so nobody will read what comes next, and |out| may be anything.
- * Errors: those of the device. */
-enum { WEIR_GPU_ASKED = 64 };
-weir_status weir_gpu_frame_ask(struct weir_gpu_frame *gpu, const void *at,
-                               size_t bytes, void *out, bool *out_over,
-                               weir_error *err);
 
 /* Has the end told, from here on at any time: the GPU's thread calls
  * weir_gpu_task_ended (run_tasks.h), or, where outputs are large, hands the

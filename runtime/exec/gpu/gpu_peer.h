@@ -14,8 +14,8 @@
  * its sends, and the sender, are told when the copy has ended.
  *
  *   sender:   weir_gpu_peer_offer(task, value, done)  to be sent
- *             weir_gpu_peer_half(task)     the offer was taken; true: it has
- * ended receiver: weir_gpu_peer_offered(task)  to be received
+ *             weir_gpu_peer_half(task)          the offer was taken
+ *   receiver: weir_gpu_peer_offered(task)       to be received
  *             weir_gpu_peer_copy(task, value, bytes)
  *
  * A failed copy is the receiver's failure. */

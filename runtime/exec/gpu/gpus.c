@@ -179,7 +179,7 @@ static weir_status create(weir_gpus *gpus, weir_exec_gpu *g,
     s = weir_device_cuda_create(&gpus->env, &gpus->module, &name, &cuda,
                                 out_device, err);
   while (s != WEIR_OK &&
-         weir_gpu_wait_for(gpus->env, gpus->options.wait_ns, &wait, &s, err));
+         weir_gpu_wait_for(&gpus->env, gpus->options.wait_ns, &wait, &s, err));
   return s;
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/gpu/move/bytes.h"
-#include "runtime/exec/gpu/gpu_frame.h"
+#include "runtime/exec/gpu/gpu_look.h"
 
 weir_status weir_instr_copy_rows(const weir_args *args,
                                  const weir_instr_rows *rows, void *dst,
@@ -47,8 +47,8 @@ weir_status weir_instr_ask(const weir_args *args, const void *at, size_t bytes,
                            void *out, bool *out_over) {
   *out_over = false;
   if (args->ctx->gpu != NULL)
-    return weir_gpu_frame_ask(weir_exec_of(args)->gpu, at, bytes, out, out_over,
-                              args->err);
+    return weir_gpu_look_ask(weir_exec_of(args)->gpu, at, bytes, out, out_over,
+                             args->err);
   memcpy(out, at, bytes);
   return WEIR_OK;
 }

@@ -32,8 +32,8 @@ static weir_status life(scene *s, float v[2][FED_COUNT]) {
 
 /* With all kinds of copies. */
 static const char *const kPlaces[] = {"  - {match: '*', device: 'gpu:0'}\n",
-                                      "  - {match: 'x', device: 'cpu:0'}\n"
-                                      "  - {match: '*', device: 'gpu:0'}\n",
+                                      ("  - {match: 'x', device: 'cpu:0'}\n"
+                                       "  - {match: '*', device: 'gpu:0'}\n"),
                                       "  - {match: '*', device: 'gpu:1'}\n"};
 enum { kPlaceCount = sizeof kPlaces / sizeof *kPlaces };
 

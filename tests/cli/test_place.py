@@ -713,11 +713,12 @@ class Bad(Case):
     def test_no_kernel(self):
         self.refuse("cluster: {worker: 1, cpu: 0, gpu: 1}\n",
                     "error[W3001]: no device of the cluster has a kernel for "
-                    "matmul", 4,
-                    graph="weir: 1\nnodes:\n  a: cast(ones([4, 4]), i32)\n"
-                    "  n: matmul(a, a)\noutputs: [n]\n",
+                    "rnn", 4,
+                    graph="weir: 1\nnodes:\n  a: ones([1, 65537, 1])\n"
+                    "  n, h: rnn(a, ones([1, 1]), ones([1, 1]))\n"
+                    "outputs: [n]\n",
                     hint="the cluster has /job:worker/task:0/device:GPU:0")
-        self.assertIn("--> g.weir.yaml:4:6", self.err)
+        self.assertIn("--> g.weir.yaml:4:9", self.err)
 
     def test_memory_below_one_tensor(self):
         self.refuse("cluster: {worker: 2, devices: {cpu: {memory: 8B}}}\n",

@@ -5,7 +5,7 @@
 #include "cli/term/text.h"
 
 /* Columns left of the options' texts; options that -h explains. */
-enum { LEFT = 31, BRIEF = 14 };
+enum { LEFT = 31, BRIEF = 12 };
 
 static const char exit_codes[] =
     "0 ok, 1 the answer is no (--expect, fmt --check), 2 usage or environment, "

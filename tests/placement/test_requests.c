@@ -160,11 +160,11 @@ static void a_wish_for_no_node_is_refused_at_once(void **state) {
 
 /* ---- Devices without kernels */
 
-/* No GPU has kernels for products of integers. */
+/* No GPU has kernels for layers of so many steps. */
 static const char kRuled[] =
-    "weir: 1\ninputs: {x: \"i32[8, 4] = 1\"}\n"
-    "nodes:\n  w: var([4, 4], dtype=i32, init=2)\n  v: var([4], init=0.5)\n"
-    "  y: matmul(x, w)\n  z: clip(y, min=0)\noutputs: [z, v]\n"
+    "weir: 1\ninputs: {x: \"f32[1, 65537, 1] = 1\"}\n"
+    "nodes:\n  w: var([1, 1], init=2)\n  v: var([4], init=0.5)\n"
+    "  y, h: rnn(x, w, w)\n  z, g: rnn(y, w, w)\noutputs: [z, v]\n"
     "placement:\n  - {match: \"none*\", device: \"/cpu\"}\n"
     "  - {match: \"z\", prefer: [gpu, cpu]}\n"
     "  - {match: \"none\", prefer: [gpu, cpu]}\n"

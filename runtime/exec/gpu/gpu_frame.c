@@ -50,8 +50,8 @@ static void look_at(const weir_program *p, const weir_ptask *task,
                     weir_gpu_task *out) {
   for (uint32_t i = task->first; i < task->last; i++) {
     const weir_instr_spec *s = &p->instrs[i].spec;
-    out->asks |= s->asks;
-    weir_sum_add(&out->calls, s->calls > 0 ? s->calls : 1);
+    out->asks = out->asks || s->asks;
+    out->calls += s->calls > 0 ? s->calls : 1;
   }
 }
 

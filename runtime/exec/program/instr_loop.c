@@ -346,7 +346,8 @@ weir_status weir_instr_loop(weir_program_builder *builder,
   spec->cost_ns = total_of(turns, turn_ns);
   spec->any_time = loop->length < 0 || loop->conditional;
   spec->asks = spec->checks = loop->conditional || loop->counted;
-  spec->turns = turns;
+  int64_t calls = total_of(turns, weir_program_calls(body));
+  spec->calls = calls < UINT32_MAX ? (uint32_t)calls : UINT32_MAX;
   spec->flops = total_of(turns, body->flops);
   spec->bytes = total_of(turns, body->bytes);
   return WEIR_OK;

@@ -129,17 +129,17 @@ static void add_body(weir_program *p, weir_instr_spec *s,
   p->outer |= body->outer;
   for (uint32_t i = 0; i < body->instr_count; i++) {
     const weir_instr_spec *inner = &body->instrs[i].spec;
-    s->checks |= inner->checks;
-    s->draws |= inner->draws;
-    s->asks |= inner->asks;
-    weir_sum_add(&s->calls, inner->calls > 0 ? inner->calls : 1);
+    if (inner->checks) s->checks = true;
+    if (inner->draws) s->draws = true;
+    if (inner->asks) s->asks = true;
   }
 }
 
-/* What bodies' calls come to in all turns. */
-static void count_turns(weir_instr_spec *s) {
-  if (s->turns > 0 && __builtin_mul_overflow(s->calls, s->turns, &s->calls))
-    s->calls = INT64_MAX;
+uint32_t weir_program_calls(const weir_program *p) {
+  uint64_t calls = 0;
+  for (uint32_t i = 0; i < p->instr_count; i++)
+    calls += p->instrs[i].spec.calls > 0 ? p->instrs[i].spec.calls : 1;
+  return calls < UINT32_MAX ? (uint32_t)calls : UINT32_MAX;
 }
 
 uint32_t weir_program_add_instr(weir_program_builder *b,
@@ -158,8 +158,7 @@ uint32_t weir_program_add_instr(weir_program_builder *b,
   }
   for (uint32_t k = 0; k < spec->body_count; k++)
     add_body(b->program, s, spec->bodies[k]);
-  count_turns(s);
-  b->program->draws |= s->draws;
+  if (s->draws) b->program->draws = true;
   bool ok = spec->body_count == 0 || s->bodies != NULL;
   if (ok) ok = weir_vec_push(b->alloc, &b->instrs, instr);
   if (!ok) {

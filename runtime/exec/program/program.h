@@ -91,18 +91,17 @@ typedef struct weir_instr_spec {
   /* An earlier instruction + 1, from which on the memory of new outputs is
    * theirs; 0: from this one on. */
   uint32_t room_from;
-  uint32_t node_order; /* failures are reported in this order */
-  bool in_place;       /* out[0] may be in[0]'s memory */
-  bool over_inputs;    /* an output may be that of any input of its shape */
-  bool checks;         /* see fault */
-  uint8_t when;        /* weir_instr_when */
-  bool async;          /* SEND, RECV, COLLECTIVE: set by instr_comm.c */
-  bool any_time;       /* |cost_ns| is a guess that may be far too low */
-  bool draws;          /* random numbers, of the step; of bodies too */
-  bool asks;           /* of a GPU: its run waits for data of this run */
-  int64_t turns;       /* of a loop's bodies, an estimate; 0: of no loop */
-  int64_t calls;       /* that it makes of kernels, an estimate; 0: one */
-  int64_t cost_ns;     /* estimate; decides about tasks */
+  uint32_t node_order;  /* failures are reported in this order */
+  uint32_t calls;       /* of kernels, by bodies, an estimate; 0: one */
+  uint8_t when;         /* weir_instr_when */
+  bool in_place : 1;    /* out[0] may be in[0]'s memory */
+  bool over_inputs : 1; /* an output may be that of any input of its shape */
+  bool checks : 1;      /* see fault */
+  bool async : 1;       /* SEND, RECV, COLLECTIVE: set by instr_comm.c */
+  bool any_time : 1;    /* |cost_ns| is a guess that may be far too low */
+  bool draws : 1;       /* random numbers, of the step; of bodies too */
+  bool asks : 1;        /* of a GPU: its run waits for data of this run */
+  int64_t cost_ns;      /* estimate; decides about tasks */
   int64_t flops, bytes;
   weir_sv node; /* lent, like the texts below */
   weir_mark mark;

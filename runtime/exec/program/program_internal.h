@@ -100,6 +100,9 @@ static inline size_t weir_program_scratch_align(const weir_program *p,
              : (bytes + WEIR_GPU_ALIGN - 1) & ~(size_t)(WEIR_GPU_ALIGN - 1);
 }
 
+/* The calls of kernels that a run of |p| makes, in bodies too: an estimate. */
+uint32_t weir_program_calls(const weir_program *p);
+
 /* Whether the blocks of an instruction's loops are asked about the deadline,
  * by the estimate of its time. */
 bool weir_code_is_long(const weir_program *p, uint32_t instr);

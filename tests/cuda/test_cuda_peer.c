@@ -346,7 +346,7 @@ static void every_allocation_fails_once(void **state) {
   (void)state;
   cuda_world_needs_standin("two GPUs, and a start that takes no time");
   const sound_life l = make_sound_life();
-  for (uint64_t k = 1; k <= l.allocations; k++) {
+  for (uint64_t k = 1; k <= l.allocations; k = scene_next(k)) {
     scene s;
     scene_open_graph(&s, l.text, 2);
     s.world.memory.fail_at = atomic_load(&s.world.memory.calls) + k;

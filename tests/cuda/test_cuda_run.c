@@ -409,7 +409,7 @@ static void fail_calls(bool loops) {
   static const int kCodes[] = {cudaErrorInvalidValue,
                                cudaErrorMemoryAllocation};
   const sound_life l = make_sound_life(loops);
-  for (uint64_t k = 1; k <= l.calls; k++) {
+  for (uint64_t k = 1; k <= l.calls; k = scene_next(k)) {
     scene s;
     scene_open_graph(&s, l.text, 1 + (int)(k % 2));
     standin->set_seed(k % 3);
@@ -444,7 +444,7 @@ static void lost_gpus_end_runs(void **state) {
 
 static void fail_allocations(bool loops) {
   const sound_life l = make_sound_life(loops);
-  for (uint64_t k = 1; k <= l.allocations; k++) {
+  for (uint64_t k = 1; k <= l.allocations; k = scene_next(k)) {
     scene s;
     scene_open_graph(&s, l.text, 2);
     s.world.memory.fail_at = atomic_load(&s.world.memory.calls) + k;

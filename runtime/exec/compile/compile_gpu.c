@@ -40,17 +40,22 @@ struct weir_tuning *weir_compile_tuning(const weir_compiler *c) {
   return gpu != NULL ? gpu->tuning : NULL;
 }
 
+/* Whether |d| is GPU |index| of one of this process's tasks. */
+static bool is_own_gpu(const weir_compiler *c, const weir_cluster_device *d,
+                       int32_t index) {
+  const bool *own = c->request->tasks;
+  return d->name.type == WEIR_GPU && d->name.index.first == index &&
+         (own == NULL || own[d->task]);
+}
+
 /* What GPU |index| may take: tasks of one process share it, and their limits
  * are one. 0: one of them has no limit. */
 static size_t limit_of(const weir_compiler *c, int32_t index) {
   const weir_cluster *cluster = c->request->plan->placement->cluster;
-  const bool *own = c->request->tasks;
   size_t limit = 0;
   for (uint32_t i = 0; i < cluster->device_count; i++) {
     const weir_cluster_device *d = &cluster->devices[i];
-    if (d->name.type != WEIR_GPU || d->name.index.first != index ||
-        (own != NULL && !own[d->task]))
-      continue;
+    if (!is_own_gpu(c, d, index)) continue;
     if (!d->memory_given ||
         !weir_size_add(limit, (size_t)d->memory_bytes, &limit))
       return 0;
@@ -61,12 +66,9 @@ static size_t limit_of(const weir_compiler *c, int32_t index) {
 /* Whether one of this process's tasks has GPU |index| in turns. */
 static bool is_in_turns(const weir_compiler *c, int32_t index) {
   const weir_cluster *cluster = c->request->plan->placement->cluster;
-  const bool *own = c->request->tasks;
   for (uint32_t i = 0; i < cluster->device_count; i++) {
     const weir_cluster_device *d = &cluster->devices[i];
-    if (d->name.type == WEIR_GPU && d->name.index.first == index &&
-        d->in_turns && (own == NULL || own[d->task]))
-      return true;
+    if (d->in_turns && is_own_gpu(c, d, index)) return true;
   }
   return false;
 }

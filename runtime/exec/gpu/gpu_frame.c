@@ -350,7 +350,6 @@ static bool wait_for_peers(weir_frame_task *t) {
   weir_status s = weir_gpu_peers_wait(t, &err);
   if (s == WEIR_OK) return true;
   fail_all(f, &f->program->tasks[t->index], s, &err);
-  g->tasks[t->index].found->fault.instr = 0; /* that of an earlier run */
   if (is_first(t)) {
     g->begun = s;
     g->why = err;

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "kernels/cuda/ew.h"
+#include "kernels/gpu/move/bytes.h"
 #include "kernels/gpu/move/index.h"
 #include "kernels/gpu/move/walk.h"
 #include "kernels/registry.h"
@@ -166,13 +167,10 @@ static weir_status run_grad(const weir_args *args) {
   const plan *p = args->state;
   const weir_operand *dx = &p->call->out[0];
   weir_indices indices = weir_gpu_indices(&p->call->in[1], args->io[1]);
-  weir_fill_args zeros = {.y = args->io[2],
-                          .n = dx->elements,
-                          .size = (int32_t)weir_dtype_size(dx->dtype)};
+  size_t bytes = (size_t)dx->elements * weir_dtype_size(dx->dtype);
   weir_sort_args sorted = {0};
   WEIR_TRY(check(args, &indices));
-  WEIR_TRY(weir_gpu_launch(args, WEIR_GPU_fill, weir_gpu_blocks(zeros.n),
-                           &zeros, sizeof zeros));
+  WEIR_TRY(weir_gpu_zero(args, args->io[2], bytes));
   if (p->n == 0 || dx->elements == 0) return WEIR_OK;
   WEIR_TRY(sort(args, &indices, &sorted));
   weir_sum_runs_args a = {.y = args->io[2],

@@ -5,6 +5,7 @@
  * filters of few elements a body has a block, or a warp, for each element of
  * dw. The bias is a sum over channels. */
 #include "kernels/cuda/ew.h"
+#include "kernels/gpu/move/bytes.h"
 #include "kernels/gpu/nn/channels.h"
 #include "kernels/gpu/nn/conv_plan.h"
 #include "kernels/registry.h"
@@ -143,11 +144,8 @@ static weir_status run_slice(const weir_args *args,
 
 static weir_status run(const weir_args *args) {
   const weir_gpu_conv *c = args->state;
-  const weir_fill_args zeros = {.y = args->io[2],
-                                .n = c->call->out[0].elements,
-                                .size = (int32_t)c->size};
-  WEIR_TRY(weir_gpu_launch(args, WEIR_GPU_fill, weir_gpu_blocks(zeros.n),
-                           &zeros, sizeof zeros));
+  WEIR_TRY(weir_gpu_zero(args, args->io[2],
+                         (size_t)c->call->out[0].elements * c->size));
   WEIR_TRY(weir_gpu_conv_each_slice(args, run_slice));
   return run_bias(args);
 }

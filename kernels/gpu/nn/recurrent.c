@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 
+#include "kernels/gpu/move/bytes.h"
 #include "kernels/registry.h"
 
 enum {
@@ -200,12 +201,10 @@ static int64_t row_of(const weir_gpu_recurrent *p, int64_t k) {
 /* |y| = |x| [b, u], or zeros if that is NULL: a state that no step changes. */
 static weir_status keep_state(const weir_args *args, void *y, const void *x) {
   const weir_gpu_recurrent *p = args->state;
-  const weir_fill_args zeros = {
-      .y = y, .n = p->batch * p->units, .size = (int32_t)size_of(p)};
+  size_t bytes = (size_t)(p->batch * p->units) * size_of(p);
   if (y == NULL) return WEIR_OK;
-  if (x != NULL) return weir_gpu_copy(args, y, x, (size_t)zeros.n * size_of(p));
-  return weir_gpu_launch(args, WEIR_GPU_fill, weir_gpu_blocks(zeros.n), &zeros,
-                         sizeof zeros);
+  if (x != NULL) return weir_gpu_copy(args, y, x, bytes);
+  return weir_gpu_zero(args, y, bytes);
 }
 
 /* Makes |q| of |h|, if there is one. */

@@ -136,6 +136,10 @@ static void check_fault(const owner *o, const fault *f) {
 enum { kReleases = 2 * 5 + 2 };
 static uint64_t releases;
 
+/* Calls that ask for a way from one GPU to the other: without it copies are as
+ * right, unless the GPU is lost. */
+enum { kWays = 2 };
+
 /* All of an owner's life; |f| NULL: without a fault. */
 static weir_status live(const fault *f) {
   weir_counted_allocator c;
@@ -166,7 +170,8 @@ static void sweep(const fault *f) {
     assert_true(standin->counts().calls >= k);
     cuda_world_check_clean();
   }
-  assert_int_equal(silent, releases);
+  bool stays = strcmp(f->id, "W6004") == 0;
+  assert_int_equal(silent, releases + (stays ? 0 : kWays));
 }
 
 static void every_call_fails_once(void **state) {

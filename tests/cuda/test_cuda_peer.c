@@ -149,6 +149,25 @@ static void no_byte_goes_through_the_host(void **state) {
   }
 }
 
+/* One GPU after the other has ways of its own to the others, a second session
+ * too; where there are none, the values are the same. */
+static void ways_between_gpus_are_opened(void **state) {
+  (void)state;
+  cuda_world_needs_standin("counts of copies that go through the host");
+  float sums[3][2];
+  for (int i = 0; i < 3; i++) {
+    scene s;
+    if (i == 2) standin->set_ways(false);
+    open_split(&s, &kSplits[1], 2);
+    uint64_t far = standin->counts().far_copies;
+    steps(&s, 2, sums[i]);
+    far = standin->counts().far_copies - far;
+    assert_int_equal(far, i == 2 ? 2 * kSplits[1].peers : 0);
+    assert_memory_equal(sums[i], sums[0], sizeof sums[0]);
+    scene_close(&s);
+  }
+}
+
 /* A receive's row is its copy, from when both ends have come. */
 static void traces_have_a_row_for_each_copy(void **state) {
   (void)state;
@@ -362,6 +381,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(values_are_those_of_one_gpu),
       cmocka_unit_test(no_byte_goes_through_the_host),
+      cmocka_unit_test(ways_between_gpus_are_opened),
       cmocka_unit_test(traces_have_a_row_for_each_copy),
       cmocka_unit_test(nothing_is_copied_for_no_bytes),
       cmocka_unit_test(failures_cross_and_nothing_else),

@@ -81,6 +81,21 @@ weir_status weir_cuda_copy_within(weir_device *device, weir_queue *queue,
              cudaMemcpyDeviceToDevice, err);
 }
 
+/* Opens the way from |gpu|, which is this thread's, to the memory of |peer|, at
+ * the first copy between them: the driver maps all of its memory then. Where
+ * there is none, or it does not open, copies are right all the same; another
+ * thread or device may have opened it before. */
+static void open_way(weir_cuda_device *gpu, const weir_cuda_device *peer) {
+  uint64_t bit = (uint64_t)1 << (peer->gpu % 64);
+  if ((atomic_load(&gpu->ways) & bit) != 0) return;
+  int can = 0;
+  cudaError_t e = gpu->api.cudaDeviceCanAccessPeer(&can, gpu->gpu, peer->gpu);
+  if (e == cudaSuccess && can != 0)
+    e = gpu->api.cudaDeviceEnablePeerAccess(peer->gpu, 0);
+  weir_cuda_gpu_note(gpu, e);
+  atomic_fetch_or(&gpu->ways, bit);
+}
+
 /* CUDA goes through the host where the two GPUs have no way of their own. */
 weir_status weir_cuda_copy_peer(weir_device *device, weir_queue *queue,
                                 weir_device_place dst, weir_device *src_device,
@@ -97,6 +112,7 @@ weir_status weir_cuda_copy_peer(weir_device *device, weir_queue *queue,
   WEIR_TRY(weir_cuda_gpu_enter(peer, err)); /* refuses a lost one */
   WEIR_TRY(weir_cuda_gpu_enter(gpu, err));
   if (bytes == 0) return WEIR_OK;
+  open_way(gpu, peer);
   cudaError_t e =
       gpu->api.cudaMemcpyPeerAsync(address_of(dst), gpu->gpu, address_of(src),
                                    peer->gpu, bytes, (cudaStream_t)queue);

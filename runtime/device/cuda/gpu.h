@@ -12,7 +12,7 @@
  *
  * Any thread calls. CUDA's runtime takes care of its own; the cache and |lt|
  * have a lock each; the rest does not change but for |error|, which is set
- * once. */
+ * once, and |ways|. */
 
 typedef struct weir_cuda_device {
   weir_device base; /* first: the vtable finds it */
@@ -21,7 +21,8 @@ typedef struct weir_cuda_device {
   weir_cuda_api api;
   int gpu;
   size_t total_bytes;
-  atomic_int error; /* the sticky one that lost the GPU; 0 before */
+  atomic_int error;      /* the sticky one that lost the GPU; 0 before */
+  _Atomic uint64_t ways; /* bit i: GPU i's memory was asked for (copy.c) */
   weir_cuda_cache cache;
   weir_cuda_loaded loaded; /* bodies */
   weir_cuda_lt lt;

@@ -122,6 +122,30 @@ cudaError_t cudaSetDevice(int device) {
   return standin_end(e);
 }
 
+static bool are_two(int a, int b) {
+  return a >= 0 && a < standin.devices && b >= 0 && b < standin.devices &&
+         a != b;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *out, int device, int peer) {
+  cudaError_t e = standin_begin();
+  if (e == cudaSuccess && !are_two(device, peer)) e = cudaErrorInvalidDevice;
+  if (e == cudaSuccess) *out = !standin.no_ways;
+  return standin_end(e);
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  cudaError_t e = standin_begin();
+  if (e == cudaSuccess && !are_two(standin_device, peer))
+    e = cudaErrorInvalidDevice;
+  if (e == cudaSuccess && flags != 0) e = cudaErrorInvalidValue;
+  if (e == cudaSuccess && standin.no_ways) e = cudaErrorPeerAccessUnsupported;
+  if (e == cudaSuccess && (standin.ways[standin_device] >> peer & 1) != 0)
+    e = cudaErrorPeerAccessAlreadyEnabled;
+  if (e == cudaSuccess) standin.ways[standin_device] |= (uint16_t)(1U << peer);
+  return standin_end(e);
+}
+
 const char *cudaGetErrorString(cudaError_t e) {
   switch ((int)e) {
     case cudaErrorInvalidValue:
@@ -153,14 +177,18 @@ static void reset(void) {
   standin_counts c = standin.counts;
   c.calls = c.mallocs = c.frees = c.launches = c.graph_launches = 0;
   c.host_bytes = c.within_bytes = c.peer_bytes = c.peer_copies = 0;
+  c.far_copies = 0;
   size_t used[kMostDevices];
+  uint16_t ways[kMostDevices];
   memcpy(used, standin.used_bytes, sizeof used);
+  memcpy(ways, standin.ways, sizeof ways);
   standin = (standin_state){.driver = kVersion,
                             .runtime = kVersion,
                             .devices = kDevices,
                             .memory_bytes = (size_t)1 << 30,
                             .counts = c};
   memcpy(standin.used_bytes, used, sizeof used);
+  memcpy(standin.ways, ways, sizeof ways);
   pthread_mutex_unlock(&lock);
 }
 
@@ -216,12 +244,17 @@ static void set_others(size_t bytes, uint64_t tries) {
   standin.others_tries = tries;
 }
 
+static void set_ways(bool ways) {
+  standin.no_ways = !ways;
+  if (!ways) memset(standin.ways, 0, sizeof standin.ways);
+}
+
 static int device(void) {
   return standin_device;
 }
 
 extern const standin_control standin_functions;
 const standin_control standin_functions = {
-    reset,    fail_at,   lose_at, set_versions, set_devices,        set_memory,
-    set_seed, counts,    device,  standin_put,  set_check_launches, hide,
-    fault,    set_others};
+    reset,    fail_at,    lose_at, set_versions, set_devices,        set_memory,
+    set_seed, counts,     device,  standin_put,  set_check_launches, hide,
+    fault,    set_others, set_ways};

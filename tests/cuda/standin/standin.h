@@ -42,7 +42,8 @@ typedef struct standin_counts {
   uint64_t host_bytes;          /* that were copied from the host or to it, */
   uint64_t within_bytes;        /* within a device, */
   uint64_t peer_bytes;          /* from one device to another */
-  uint64_t peer_copies;         /* of these, how many */
+  uint64_t peer_copies;         /* of these, how many, */
+  uint64_t far_copies;          /* and how many without a way of their own */
   uint64_t destroyed_with_work; /* streams; graphs during a replay */
   uint64_t written_after_free;  /* blocks; |reset| looks */
 } standin_counts;
@@ -95,6 +96,7 @@ typedef struct standin_control {
   /* Other processes hold |bytes| of each device, until |tries| allocations have
    * failed; 0: for ever. */
   void (*set_others)(size_t bytes, uint64_t tries);
+  void (*set_ways)(bool ways); /* whether there are ways between devices */
 } standin_control;
 
 #endif

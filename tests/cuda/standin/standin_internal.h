@@ -22,6 +22,8 @@ typedef struct standin_state {
   uint64_t others_tries;               /* counted down */
   uint64_t seed;
   bool check_launches;
+  bool no_ways;      /* between devices */
+  uint16_t ways[16]; /* of each device, bit i: to device i, open; for ever */
   const char *hidden, *fault; /* body; launch */
   standin_counts counts;
 } standin_state;

@@ -116,6 +116,7 @@ static void count_copy(const standin_work *w) {
   } else {
     c->peer_bytes += w->bytes;
     c->peer_copies++;
+    c->far_copies += (standin.ways[w->dst_device] >> w->src_device & 1) == 0;
   }
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/cpu/isa/loss.h"
 #include "kernels/cpu/isa/random.h"
 #include "kernels/cpu/isa/vec.h"
+#include "kernels/cpu/peak/peak.h"
 
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
@@ -25,6 +26,7 @@ extern const weir_gemm_table ISA(gemm_f32), ISA(gemm_f64);
 extern const weir_apply_table ISA(apply);
 extern const weir_loss_table ISA(loss);
 extern const weir_column_table ISA(columns);
+extern const weir_peak_table ISA(peak);
 extern const weir_isa ISA(isa);
 
 const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
@@ -41,4 +43,5 @@ const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .gemm_f64 = &ISA(gemm_f64),
                            .apply = &ISA(apply),
                            .loss = &ISA(loss),
-                           .columns = &ISA(columns)};
+                           .columns = &ISA(columns),
+                           .peak = &ISA(peak)};

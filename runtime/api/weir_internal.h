@@ -129,6 +129,9 @@ struct weir_bound {
   weir_run_entry entry;
 };
 
+/* weir_train.c: the loop behind the handle; lent. */
+struct weir_loop *weir_trainer_loop(const weir_trainer *trainer);
+
 /* The runtime's pool, made at the first call; lent. */
 weir_status weir_runtime_pool(weir_runtime *runtime, weir_pool **out_pool,
                               weir_error *err);

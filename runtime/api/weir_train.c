@@ -224,6 +224,10 @@ weir_status weir_trainer_run(weir_trainer *trainer, weir_train_end *out_end,
   return settle(trainer, s, err);
 }
 
+struct weir_loop *weir_trainer_loop(const weir_trainer *trainer) {
+  return trainer->loop;
+}
+
 void weir_trainer_stop(weir_trainer *trainer) {
   if (trainer != NULL) weir_loop_stop(trainer->loop);
 }

@@ -383,7 +383,8 @@ static weir_status finish(weir_compiler *c, weir_compiled *out,
   weir_program_options options = {
       .threads = c->request->options.threads,
       .memory_limit = c->request->options.memory_limit,
-      .one_task = c->request->options.one_task};
+      .one_task = c->request->options.one_task,
+      .graph = c->graph};
   weir_program *program = NULL;
   weir_compile_parts_options(c, &options);
   WEIR_TRY(weir_program_finish(c->builder, &options, &program, err));
@@ -457,8 +458,10 @@ weir_status weir_compile_body(weir_compiler *outer,
                      .feeds = (weir_value_id *)(uintptr_t)request->feeds,
                      .fetches = request->fetches,
                      .known_feeds = known_feeds};
-  weir_program_options options = {
-      .threads = request->options.threads, .body = true, .gpu = c.gpu};
+  weir_program_options options = {.threads = request->options.threads,
+                                  .body = true,
+                                  .gpu = c.gpu,
+                                  .graph = c.graph};
   weir_program *program = NULL;
   *out_program = NULL;
   weir_status s =

@@ -22,8 +22,8 @@ enum {
 
 /* Times of units from traces of whole runs. Two systematic errors are taken
  * out: each event holds one reading of the clock, and between events lies the
- * cost of adding one; both are measured beforehand (price_tracing). Chance is
- * met with medians over runs, until the units that matter have settled.
+ * cost of adding one; both are measured beforehand (weir_trace_price). Chance
+ * is met with medians over runs, until the units that matter have settled.
  * Untraced runs alternate with traced ones, so that both see the same machine.
  * Memory: a sample for each unit and run, at most MOST_SAMPLES. */
 
@@ -237,22 +237,6 @@ static uint32_t unit_of(const measuring *m, const weir_trace_event *e) {
 
 /* ---- Running */
 
-/* The cost of tracing, the least of many tries: a reading of the clock, which
- * every event holds once, and the rest of the work between two events. */
-static void price_tracing(measuring *m) {
-  const weir_trace_event event = {.name = WEIR_SV_LIT("layer0/name"),
-                                  .category = "kernel"};
-  m->clock_ns = m->gap_ns = INT64_MAX;
-  for (int i = 0; i < 200; i++) {
-    int64_t begin = now(m), middle = now(m);
-    weir_trace_clear(m->trace);
-    weir_trace_add(m->trace, &event);
-    int64_t end = now(m);
-    if (middle - begin < m->clock_ns) m->clock_ns = middle - begin;
-    if (end - middle < m->gap_ns) m->gap_ns = end - middle;
-  }
-}
-
 static weir_status run_once(measuring *m, bool traced) {
   weir_run_options o = {.step = m->step++, .trace = traced ? m->trace : NULL};
   weir_trace_clear(m->trace);
@@ -354,7 +338,7 @@ static weir_status run_all(measuring *m) {
                 ? UNIT_LIMIT_NS * (m->out->unit_count + 1)
                 : LIMIT_NS;
   for (int i = 0; i < WARM_RUNS; i++) WEIR_TRY(run_once(m, i % 2 == 0));
-  price_tracing(m);
+  weir_trace_price(m->env, m->trace, &m->clock_ns, &m->gap_ns);
   int64_t start = now(m), kept = -1;
   while (m->out->runs < most) {
     WEIR_TRY(measure_step(m));

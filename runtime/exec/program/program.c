@@ -324,6 +324,7 @@ weir_status weir_program_finish(weir_program_builder *b,
   if (!lend_lists(b)) return weir_fail_memory(err, 0);
   p->threads = options->threads > 0 ? options->threads : 1;
   p->gpu = options->gpu;
+  p->graph = options->graph;
   total_costs(p);
   weir_status s = weir_tasks_form(p, options, &graph, err);
   /* In another order they lie in the arena: the old list is not needed. */

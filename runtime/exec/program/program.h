@@ -126,6 +126,8 @@ typedef struct weir_program_options {
   /* The GPU whose part it is, lent, outlives the program: planned memory and
    * constants are there. NULL: the host's. */
   struct weir_exec_gpu *gpu;
+  /* Whose nodes |node_order| numbers, lent, for displays; NULL: none. */
+  const struct weir_graph *graph;
 } weir_program_options;
 
 /* |alloc| gives the program itself its memory, and frames take theirs from

@@ -84,6 +84,7 @@ struct weir_program {
   bool comm;     /* it sends, receives or reduces; in bodies too: */
   bool channel;  /* over the frame's own channel */
   bool outer;    /* over the one that the frame was given */
+  const struct weir_graph *graph; /* as weir_program_options has it */
   /* The next part; released with this one. */
   weir_program *next_part;
   uint32_t part;

@@ -13,6 +13,7 @@
 #include "runtime/exec/run/frame.h"
 #include "runtime/exec/run/run_slow.h"
 #include "runtime/exec/run/run_tasks.h"
+#include "runtime/exec/run/trace.h"
 
 /* The executor: runs the instructions of a frame, alone or on the pool.
  *
@@ -323,6 +324,9 @@ static weir_status run_nested(weir_frame *child, const weir_args *args,
     s = weir_gpu_frame_run_body(child, &ctx, &at, args->err);
   else if (child->options.trap_nan)
     s = weir_frame_run_trapped(child, &ctx, args->err, &at);
+  else if (child->options.trace != NULL &&
+           weir_trace_has_bodies(child->options.trace))
+    s = weir_frame_run_timed(child, &ctx, args->err, &at);
   else
     s = run_all(child, &ctx, &at, args->err);
   if (s != WEIR_OK && s != (weir_status)atomic_load(&child->stopped))

@@ -194,7 +194,7 @@ weir_status weir_frame_run_trapped(weir_frame *f, const weir_exec_ctx *ctx,
   return WEIR_OK;
 }
 
-static const char *category(weir_instr_kind kind) {
+const char *weir_instr_category(weir_instr_kind kind) {
   static const char *const kNames[] = {[WEIR_INSTR_KERNEL] = "kernel",
                                        [WEIR_INSTR_COPY] = "copy",
                                        [WEIR_INSTR_SEND] = "send",
@@ -217,7 +217,7 @@ static void add_event(weir_frame *f, uint32_t instr, int64_t start_ns,
   const weir_instr_spec *s = &f->program->instrs[instr].spec;
   weir_trace_event event = {
       .name = s->node,
-      .category = category(s->kind),
+      .category = weir_instr_category(s->kind),
       .kernel = s->kernel,
       .device = f->program->device,
       .start_ns = start_ns,
@@ -226,7 +226,9 @@ static void add_event(weir_frame *f, uint32_t instr, int64_t start_ns,
       .node = f->program->body ? WEIR_NO_INDEX : s->node_order,
       .part = f->program->part,
       .thread = thread,
-      .by_device = by_device};
+      .by_device = by_device,
+      .instr = &f->program->instrs[instr],
+      .program = f->head->program};
   weir_trace_add(f->options.trace, &event);
 }
 
@@ -246,6 +248,26 @@ static int thread_of(const weir_frame *f, const weir_exec_ctx *ctx) {
   if (f->program->stream || ctx->worker == NULL) return 0;
   int index = ctx->worker->index;
   return index < f->program->threads - 1 ? index + 1 : 0;
+}
+
+weir_status weir_frame_run_timed(weir_frame *f, const weir_exec_ctx *ctx,
+                                 weir_error *err, uint32_t *at) {
+  const weir_program *p = f->program;
+  const weir_clock *clock = p->env->clock;
+  weir_args args = {.ctx = &ctx->base, .err = err};
+  for (*at = 0; *at < p->instr_count; ++*at) {
+    args.io = f->table + p->code[*at].io;
+    args.state = p->code[*at].state;
+    args.scratch = f->memory + p->code[*at].scratch;
+    int64_t start_ns = clock->now_ns(clock->self);
+    weir_status s = p->code[*at].run(&args);
+    weir_frame_trace(f, *at, start_ns, clock->now_ns(clock->self),
+                     thread_of(f, ctx));
+    if (s != WEIR_OK) return s;
+    if (f->watch && (s = weir_frame_check_stop(f)) != WEIR_OK)
+      return weir_frame_stop_error(s, err);
+  }
+  return WEIR_OK;
 }
 
 void weir_frame_run_slow(weir_frame *f, const weir_exec_ctx *ctx,

@@ -16,6 +16,10 @@ void weir_frame_run_slow(weir_frame *frame, const weir_exec_ctx *ctx,
 weir_status weir_frame_run_trapped(weir_frame *frame, const weir_exec_ctx *ctx,
                                    weir_error *err, uint32_t *at);
 
+/* The same with an event for each instruction, and no look for NaN. */
+weir_status weir_frame_run_timed(weir_frame *frame, const weir_exec_ctx *ctx,
+                                 weir_error *err, uint32_t *at);
+
 /* Notes that |instr| failed. |err| holds its error, perhaps an empty one. */
 void weir_frame_fail(weir_frame *frame, uint32_t instr, weir_status status,
                      weir_error *err);
@@ -34,6 +38,9 @@ weir_status weir_frame_trap_value(const weir_pvalue *value, uint32_t output,
 /* Names the node, its inputs' shapes and its place in |err|. */
 void weir_program_blame(const weir_program *program, uint32_t instr,
                         weir_status status, weir_error *err);
+
+/* The name of a kind in traces; static. */
+const char *weir_instr_category(weir_instr_kind kind);
 
 /* Adds an event to the run's trace. */
 void weir_frame_trace(weir_frame *frame, uint32_t instr, int64_t start_ns,

@@ -22,13 +22,28 @@ typedef struct weir_trace_event {
   uint32_t part;  /* of the program */
   int thread;     /* of the pool; 0 is the caller */
   bool by_device; /* the length is by the device's own clock */
+  /* The instruction, and the first part of the program whose run it was; both
+   * live as long as that program. */
+  const struct weir_instr *instr;
+  const struct weir_program *program;
 } weir_trace_event;
 
 /* Adds a copy of |event|. */
 void weir_trace_add(weir_trace *trace, const weir_trace_event *event);
 
+/* From the next run on, instructions within bodies of loops and branches that
+ * the host runs have events too; else the loop's event is all. */
+void weir_trace_bodies(weir_trace *trace);
+bool weir_trace_has_bodies(const weir_trace *trace);
+
 /* Forgets all events; nothing may be adding any. */
 void weir_trace_clear(weir_trace *trace);
+
+/* Measures what tracing costs, as the least of many tries, and forgets all
+ * events: a reading of the clock, which every event holds once, and the rest of
+ * the time from the end of one event to the beginning of the next. */
+void weir_trace_price(const weir_env *env, weir_trace *trace, int64_t *clock_ns,
+                      int64_t *gap_ns);
 
 /* How many events are held. */
 size_t weir_trace_count(const weir_trace *trace);

@@ -123,6 +123,31 @@ void weir_loop_count_run(weir_loop *loop, int64_t rows, bool last) {
   if (last) loop->step++;
 }
 
+weir_status weir_loop_profile(weir_loop *loop,
+                              const weir_loop_profiler *profiler,
+                              weir_error *err) {
+  if (loop->replicas != NULL || loop->chief != NULL)
+    return weir_fail(err, WEIR_W0001, NULL,
+                     "a profile is of one trainer; this training's steps are "
+                     "made by %s",
+                     loop->chief != NULL ? "other processes" : "replicas");
+  loop->profiler = *profiler;
+  return WEIR_OK;
+}
+
+/* A run, with a trace where the profiler wants one. */
+static weir_status run_stepper(weir_loop *loop, weir_stepper *stepper,
+                               const weir_batch *batch, weir_run_options *run,
+                               weir_error *err) {
+  const weir_loop_profiler *p = &loop->profiler;
+  run->trace = p->begin != NULL ? p->begin(p->self) : NULL;
+  if (run->trace == NULL) return weir_stepper_run(stepper, batch, run, err);
+  WEIR_TRY(weir_stepper_load(stepper, batch, err));
+  int64_t begin = weir_loop_clock(loop);
+  WEIR_TRY(weir_stepper_go(stepper, run, err));
+  return p->end(p->self, weir_loop_clock(loop) - begin, err);
+}
+
 static weir_status run_batch(weir_loop *loop, const weir_batch *batch,
                              weir_error *err) {
   uint32_t micro = loop->spec->accumulate;
@@ -134,7 +159,7 @@ static weir_status run_batch(weir_loop *loop, const weir_batch *batch,
                           .accept_self = loop};
   weir_error mine = WEIR_ERROR_INIT;
   weir_error *e = err != NULL ? err : &mine;
-  weir_status s = weir_stepper_run(stepper, batch, &run, e);
+  weir_status s = run_stepper(loop, stepper, batch, &run, e);
   if (s != WEIR_OK && strcmp(e->id, "W5020") == 0)
     return weir_loop_blame(loop, stepper, loop->runs, e);
   if (s != WEIR_OK) return s;

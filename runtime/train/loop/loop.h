@@ -78,6 +78,20 @@ weir_status weir_loop_run(weir_loop *loop, weir_train_end *out_end,
  * from signal handlers. */
 void weir_loop_stop(weir_loop *loop);
 
+/* Looks at runs of batches: |begin| gives a trace for the next one, or NULL;
+ * |end| gets that run's time once it has succeeded. */
+typedef struct weir_loop_profiler {
+  void *self;
+  struct weir_trace *(*begin)(void *self);
+  weir_status (*end)(void *self, int64_t took_ns, weir_error *err);
+} weir_loop_profiler;
+
+/* From the next run on; copied. Errors: W0001 (the loop's runs are made by
+ * replicas or by other processes). */
+weir_status weir_loop_profile(weir_loop *loop,
+                              const weir_loop_profiler *profiler,
+                              weir_error *err);
+
 /* Where training stands. */
 weir_train_progress weir_loop_now(const weir_loop *loop);
 /* The graph that is trained, and its session; lent. */

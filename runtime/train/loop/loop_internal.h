@@ -55,6 +55,8 @@ struct weir_loop {
   uint32_t under_way;             /* their runs that are not applied yet */
   struct weir_chief *chief; /* updates are made by other processes; or NULL */
 
+  weir_loop_profiler profiler; /* |begin| NULL: none */
+
   /* Data and steps. */
   weir_dataset *data;
   weir_data_iter *iter;

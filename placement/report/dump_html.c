@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/report/dump_html.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "placement/report/dump_internal.h"
 #include "placement/report/dump_json.h"
 
-/* One page: style and scripts are built in, the plan is the canonical JSON.
- *
- * Text of a graph's file reaches the page in two places. In the JSON every
- * `<` becomes \u003c, so that no name can end the element or open another; the
- * scripts put names into the page as text only. In the summary `&`, `<` and `>`
- * are entities. The page's policy forbids everything from elsewhere. */
+/* ---- Any page */
 
 typedef struct filter {
   const weir_writer *out;
@@ -41,15 +39,16 @@ static bool write_text(const weir_writer *out, const char *text) {
 }
 
 /* The parts called |name|, one after the other. */
-static bool write_parts(const weir_writer *out, const char *name) {
+static bool write_parts(const weir_embedded *parts, const char *name,
+                        const weir_writer *out) {
   bool ok = true;
-  for (const weir_embedded *e = weir_embedded_dump; e->name != NULL; e++)
+  for (const weir_embedded *e = parts; e->name != NULL; e++)
     if (strcmp(e->name, name) == 0 && ok)
       ok = out->write(out->self, (const char *)e->text, e->size);
   return ok;
 }
 
-bool weir_place_write_html(const weir_place_view *v, const weir_writer *out) {
+bool weir_page_write(const weir_page *page, const weir_writer *out) {
   filter json = {out, true}, text = {out, false};
   const weir_writer json_out = {&json, write_filtered};
   const weir_writer text_out = {&text, write_filtered};
@@ -59,19 +58,47 @@ bool weir_place_write_html(const weir_place_view *v, const weir_writer *out) {
                     "<meta name=\"viewport\" content=\"width=device-width\">\n"
                     "<meta http-equiv=\"Content-Security-Policy\" content=\""
                     "default-src 'none'; style-src 'unsafe-inline'; "
-                    "script-src 'unsafe-inline'\">\n") &&
-         weir_place_print(out, "<title>Placement %08x</title>\n<style>\n",
-                          (uint32_t)weir_place_plan_hash(v)) &&
-         write_parts(out, "css") &&
+                    "script-src 'unsafe-inline'\">\n<title>") &&
+         write_text(&text_out, page->title) &&
+         write_text(out, "</title>\n<style>\n") &&
+         write_parts(weir_embedded_dump, "css", out) &&
+         (page->parts == weir_embedded_dump ||
+          write_parts(page->parts, "css", out)) &&
          write_text(out,
                     "</style>\n</head>\n<body>\n<div id=\"page\"></div>\n"
                     "<details id=\"text\" open><summary>As text</summary>\n"
                     "<pre>") &&
-         weir_place_write_summary(v, &text_out) &&
+         page->text(page->self, &text_out) &&
          write_text(out,
                     "</pre></details>\n"
-                    "<script type=\"application/json\" id=\"plan\">\n") &&
-         weir_place_write_json(v, &json_out) &&
-         write_text(out, "</script>\n<script>\n") && write_parts(out, "js") &&
+                    "<script type=\"application/json\" id=\"") &&
+         write_text(out, page->id) && write_text(out, "\">\n") &&
+         page->json(page->self, &json_out) &&
+         write_text(out, "</script>\n<script>\n") &&
+         write_parts(page->parts, "js", out) &&
          write_text(out, "</script>\n</body>\n</html>\n");
+}
+
+/* ---- The plan's */
+
+static bool write_summary(const void *self, const weir_writer *out) {
+  return weir_place_write_summary(self, out);
+}
+
+/* The canonical JSON. */
+static bool write_plan(const void *self, const weir_writer *out) {
+  return weir_place_write_json(self, out);
+}
+
+bool weir_place_write_html(const weir_place_view *v, const weir_writer *out) {
+  char title[32];
+  snprintf(title, sizeof title, "Placement %08x",
+           (uint32_t)weir_place_plan_hash(v));
+  const weir_page page = {.title = title,
+                          .parts = weir_embedded_dump,
+                          .id = "plan",
+                          .self = v,
+                          .text = write_summary,
+                          .json = write_plan};
+  return weir_page_write(&page, out);
 }

@@ -59,6 +59,8 @@ typedef struct cli_args {
   bool brief;            /* -h, not --help */
   bool check, show_diff; /* fmt */
   bool all, man, explain, verbose;
+  bool profile; /* bench, run, train */
+  const char *profile_html;
   /* place */
   const char *in_process, *placer, *plan, *save_plan, *tune;
   const char *node_pattern; /* place --nodes */

@@ -92,6 +92,24 @@
        "open data files beneath DIR only")
 #define REF_KERNELS \
   FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only")
+/* Commands that run steps; effects: PROFILE_EFFECTS. */
+#define PROFILE                                                               \
+  FLAG("profile", 0, profile,                                                 \
+       "print where steps go, by node: time, share, GFLOP/s, GB/s, share of " \
+       "the machine's peak, kernel and reason"),                              \
+      TEXT("profile-html", 0, "FILE", profile_html, NULL,                     \
+           "write the same as a page with a flame graph")
+#define ONE_PROCESS(name, other)                          \
+  {                                                       \
+    .option = name, .without = other,                     \
+    .why =                                                \
+        "a profile is of one process, which runs all of " \
+        "the graph"                                       \
+  }
+#define PROFILE_EFFECTS                                               \
+  ONE_PROCESS("profile", "cluster"), ONE_PROCESS("profile", "local"), \
+      ONE_PROCESS("profile-html", "cluster"),                         \
+      ONE_PROCESS("profile-html", "local")
 #define MAP                       \
   LIST("map", 0, "OLD=NEW", maps, \
        "variable NEW gets tensor OLD of the file of weights")

@@ -6,6 +6,8 @@
 #include "cli/cluster/cluster.h"
 #include "cli/config.h"
 #include "cli/json.h"
+#include "cli/measuring/bench_compare.h"
+#include "cli/measuring/profiling.h"
 #include "cli/placing/placing.h"
 #include "cli/system.h"
 #include "cli/table.h"
@@ -20,6 +22,7 @@ typedef struct result {
   int64_t *ns; /* of each sample, sorted */
   int64_t wall_ns;
   weir_run_stats stats;
+  weir_tools_profile *profile; /* or NULL */
 } result;
 
 /* A bound and its samples. */
@@ -150,6 +153,17 @@ static int compare_ns(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* Behind the measurement, so that this sees nothing of it. */
+static weir_status profile_lane(result *r, const lane *l, const cli_job *job,
+                                const cli_args *args, weir_error *err) {
+  weir_tools_profile_opts opts = {.steps = 0};
+  if (args->runs > 0 && args->runs < 101) opts.steps = (uint32_t)args->runs;
+  WEIR_TRY(cli_profiling_open(job, args, &opts, &r->profile, err));
+  if (r->profile == NULL) return WEIR_OK;
+  int64_t time_ns = l->time_ns == 0 ? INT64_MAX / 4 : l->time_ns;
+  return weir_tools_profile_bound(r->profile, l->bound, time_ns, err);
+}
+
 static weir_status measure(result *r, const cli_job *job,
                            const cli_tensors *inputs, const cli_args *args,
                            weir_error *err) {
@@ -164,6 +178,7 @@ static weir_status measure(result *r, const cli_job *job,
     s = l.inflight > 1 ? run_overlapped(&l, err) : run_single(&l, err);
     r->wall_ns = l.wall_ns;
   }
+  if (s == WEIR_OK) s = profile_lane(r, &l, job, args, err);
   if (s == WEIR_OK) {
     r->ns = l.ns; /* taken */
     l.ns = NULL;
@@ -254,11 +269,14 @@ static void print_csv(const double v[C_COUNT], bool head) {
   cli_print("\n");
 }
 
-static void print_json(const double v[C_COUNT]) {
+static void print_json(const result *r, const cli_job *job,
+                       const cli_args *args, const double v[C_COUNT]) {
   weir_json_writer w;
   cli_json_begin(&w);
   weir_json_key_text(&w, "version", weir_sv_from(weir_version_text()));
+  cli_measured_json(job, args, &w);
   for (int i = 0; i < C_COUNT; i++) cli_json_number(&w, names[i], v[i]);
+  cli_profiling_json(r->profile, args, &w);
   cli_json_end(&w);
 }
 
@@ -279,12 +297,28 @@ static void print_table(const double v[C_COUNT], bool head) {
 
 /* ---- The command */
 
+/* The figures, then the profile. */
+static int print_result(result *r, const cli_job *job, const cli_args *args,
+                        bool head) {
+  weir_error err = WEIR_ERROR_INIT;
+  double v[C_COUNT];
+  const char *format = args->format != NULL ? args->format : "text";
+  figures(r, args, v);
+  if (!cli_is_json(args) && strcmp(format, "csv") == 0)
+    print_csv(v, head);
+  else if (!cli_is_json(args))
+    print_table(v, head || args->profile);
+  weir_status s = cli_profiling_end(r->profile, job, args, "bench", &err);
+  if (s != WEIR_OK) return cli_fail(&err);
+  if (cli_is_json(args)) print_json(r, job, args, v);
+  return 0;
+}
+
 static int bench_loaded(cli_job *job, const cli_args *args, int threads,
                         bool head) {
   weir_error err = WEIR_ERROR_INIT;
   cli_tensors inputs = {0};
   result r = {.threads = threads};
-  double v[C_COUNT];
   weir_status s = WEIR_OK;
   int code = 0;
   for (size_t i = 0; s == WEIR_OK && i < args->inputs.count; i++)
@@ -295,16 +329,7 @@ static int bench_loaded(cli_job *job, const cli_args *args, int threads,
   if (s == WEIR_OK && code == 0) s = cli_placing_save(job, args, &err);
   cli_tensors_release(&inputs);
   if (s != WEIR_OK) code = cli_fail(&err);
-  if (code == 0) {
-    const char *format = args->format != NULL ? args->format : "text";
-    figures(&r, args, v);
-    if (cli_is_json(args))
-      print_json(v);
-    else if (strcmp(format, "csv") == 0)
-      print_csv(v, head);
-    else
-      print_table(v, head);
-  }
+  if (code == 0) code = print_result(&r, job, args, head);
   if (code == 0 && head && job->used != NULL && !cli_is_json(args)) {
     cli_note("measured");
     cli_placing_say(job->used);
@@ -312,6 +337,7 @@ static int bench_loaded(cli_job *job, const cli_args *args, int threads,
     cli_note("\n");
   }
   free(r.ns);
+  weir_tools_profile_release(r.profile);
   return cli_signal_code(code);
 }
 
@@ -324,8 +350,30 @@ static int bench_one(const cli_args *args, int threads, bool head) {
   return code;
 }
 
+/* Forms that a request does not have. */
+static weir_status check_forms(const cli_args *args, weir_error *err) {
+  const char *format = args->format != NULL ? args->format : "text";
+  bool csv = !cli_is_json(args) && strcmp(format, "csv") == 0;
+  if (args->compare) return cli_bench_compare_check(args, err);
+  if (args->rest_count != 1)
+    return cli_error(err, "W0001", "weir bench: %s is one argument too many",
+                     args->rest[1]);
+  if (args->profile && csv)
+    return cli_error(err, "W0002",
+                     "--profile is text or --json, not --format csv");
+  if (args->profile_html != NULL && args->threads != NULL &&
+      strchr(args->threads, ',') != NULL)
+    return cli_error(err, "W0002",
+                     "--profile-html is of one number of threads, not of %s",
+                     args->threads);
+  return WEIR_OK;
+}
+
 static int bench_command(const cli_args *args) {
+  weir_error wrong = WEIR_ERROR_INIT;
   if (args->print_config) return cli_config_print("bench", args);
+  if (check_forms(args, &wrong) != WEIR_OK) return cli_fail(&wrong);
+  if (args->compare) return cli_bench_compare(args);
   const char *at = args->threads != NULL ? args->threads : "";
   int code = 0;
   bool head = true;
@@ -369,31 +417,48 @@ static const cli_option options[] = {
     JSON_FORMAT,
     FLAG("explain", 0, explain,
          "print each instruction's kernel, with the reason"),
+    PROFILE,
+    FLAG("compare", 0, compare,
+         "compare two files of weir bench --json, A and B, instead of "
+         "measuring"),
     COMMON,
     END};
 
+#define NO_INFLIGHT(name)                                         \
+  {                                                               \
+    .option = name, .without = "inflight",                        \
+    .why =                                                        \
+        "steps that are under way at once have no time of their " \
+        "own"                                                     \
+  }
+
 static const cli_effect effects[] = {
-    TASKS_EFFECTS,
-    NO_FUSION_WITHOUT_PLAN,
-    {.option = NULL},
+    TASKS_EFFECTS,          PROFILE_EFFECTS,
+    NO_INFLIGHT("profile"), NO_INFLIGHT("profile-html"),
+    NO_FUSION_WITHOUT_PLAN, {.option = NULL},
 };
 
 const cli_command cli_command_bench = {
     .name = "bench",
-    .synopsis = "GRAPH.weir.yaml [options]",
+    .synopsis = "GRAPH.weir.yaml [options] | --compare A.json B.json",
     .summary = "measure latency and throughput",
     .text =
         "Inputs that are not given are random. Inputs with defaults are "
         "computed "
         "in every run,\nand all outputs are made. A list of values for "
         "--threads "
-        "is measured one by one.",
+        "is measured one by one.\n--compare: what A and B measured, old, new "
+        "and "
+        "ratio, most time first; exit code 1 if they\nare not of the same "
+        "graph, params, machine and threads.",
     .examples =
         "  weir bench graphs/lenet.weir.yaml -p batch=64 --threads 1,2\n"
-        "  weir bench deep.weir.yaml --no-fusion --format json --time 5s\n",
+        "  weir bench deep.weir.yaml --no-fusion --format json --time 5s\n"
+        "  weir bench graphs/lenet.weir.yaml --profile\n"
+        "  weir bench --compare old.json new.json\n",
     .options = options,
     .effects = effects,
     .min_rest = 1,
-    .max_rest = 1,
+    .max_rest = 2,
     .run = bench_command,
 };

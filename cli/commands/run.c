@@ -5,6 +5,7 @@
 
 #include "cli/cluster/cluster.h"
 #include "cli/config.h"
+#include "cli/measuring/profiling.h"
 #include "cli/placing/placing.h"
 #include "cli/system.h"
 #include "cli/table.h"
@@ -19,8 +20,9 @@ typedef struct run {
   weir_fetch *fetches;
   weir_error *errors; /* of each fetch */
   size_t fetch_count;
-  weir_trace *trace;
-  int64_t ns; /* how long it took */
+  weir_tools_profile *profile;   /* or NULL */
+  weir_trace *own_trace, *trace; /* the second is the first, or the profile's */
+  int64_t ns;                    /* how long it took */
 } run;
 
 /* ---- Fetches */
@@ -77,6 +79,10 @@ static bool writes_bare(const cli_args *args) {
 
 static weir_status choose_fetches(run *r, weir_error *err) {
   const cli_args *a = r->args;
+  if (a->profile && writes_bare(a))
+    return cli_error(err, "W0001",
+                     "--profile and -o - both write standard output; "
+                     "--profile-html FILE writes a file");
   size_t most = weir_graph_io_count(r->job.graph, WEIR_OUTPUT) +
                 a->outputs.count + a->expects.count + 1;
   r->names = calloc(most, sizeof *r->names);
@@ -112,6 +118,21 @@ static void on_value(void *self, const char *node, size_t node_size,
   weir_tools_tensor_print(name, tensor, r->args->full, cli_out, NULL);
 }
 
+/* A profile has a trace, which --trace writes then. */
+static weir_status open_trace(run *r, weir_error *err) {
+  enum { EVENTS = 1 << 20 };
+  const weir_tools_profile_opts opts = {.steps = 1, .max_events = EVENTS};
+  WEIR_TRY(cli_profiling_open(&r->job, r->args, &opts, &r->profile, err));
+  if (r->profile != NULL) {
+    r->trace = weir_tools_profile_trace(r->profile);
+    return WEIR_OK;
+  }
+  if (r->args->trace == NULL) return WEIR_OK;
+  weir_status s = weir_trace_create(r->job.runtime, EVENTS, &r->own_trace, err);
+  r->trace = r->own_trace;
+  return s;
+}
+
 static weir_status execute(run *r, weir_error *err) {
   const cli_args *a = r->args;
   size_t watched = a->targets.count + a->dumps.count;
@@ -121,8 +142,7 @@ static weir_status execute(run *r, weir_error *err) {
   for (size_t i = 0; s == WEIR_OK && i < watched; i++)
     dump[i] = i < a->targets.count ? a->targets.items[i]
                                    : a->dumps.items[i - a->targets.count];
-  if (s == WEIR_OK && a->trace != NULL)
-    s = weir_trace_create(r->job.runtime, 1 << 20, &r->trace, err);
+  if (s == WEIR_OK) s = open_trace(r, err);
   weir_run_opts opts = {.struct_size = sizeof opts,
                         .trap_nan = a->trap_nan,
                         .dump = dump,
@@ -140,6 +160,8 @@ static weir_status execute(run *r, weir_error *err) {
   int64_t start = cli_now_ns();
   if (s == WEIR_OK) s = weir_session_run(r->job.session, &request, &opts, err);
   r->ns = cli_now_ns() - start;
+  if (s == WEIR_OK && r->profile != NULL)
+    s = weir_tools_profile_take(r->profile, -1, err);
   free(dump);
   free(feeds);
   return s;
@@ -248,12 +270,23 @@ static void print_outputs(const run *r) {
 static weir_status write_trace(const run *r, weir_error *err) {
   const char *path = r->args->trace;
   FILE *file;
-  if (r->trace == NULL) return WEIR_OK;
+  if (r->trace == NULL || path == NULL) return WEIR_OK;
   WEIR_TRY(cli_file_create(path, &file, err));
   weir_status s = WEIR_OK;
   if (!weir_trace_write(r->trace, cli_file_write, file))
     s = cli_error(err, "W5009", "%s cannot be written", path);
   return cli_file_close(file, path, s, err);
+}
+
+/* As text or as a line of JSON, behind the outputs. */
+static weir_status write_profile(const run *r, weir_error *err) {
+  weir_json_writer w;
+  WEIR_TRY(cli_profiling_end(r->profile, &r->job, r->args, "run", err));
+  if (!r->args->profile || !cli_is_json(r->args)) return WEIR_OK;
+  cli_json_begin(&w);
+  cli_profiling_json(r->profile, r->args, &w);
+  cli_json_end(&w);
+  return WEIR_OK;
 }
 
 static void say_ran(run *r) {
@@ -301,6 +334,7 @@ static int run_loaded(run *r) {
   weir_error write_err = WEIR_ERROR_INIT;
   s = write_outputs(r, &write_err);
   if (s == WEIR_OK) s = write_trace(r, &write_err);
+  if (s == WEIR_OK && code == 0) s = write_profile(r, &write_err);
   if (s == WEIR_OK) s = cli_placing_save(&r->job, r->args, &write_err);
   if (s != WEIR_OK) {
     int write_code = cli_fail(&write_err);
@@ -325,7 +359,8 @@ static void run_release(run *r) {
   free(r->fetches);
   free(r->errors);
   cli_tensors_release(&r->inputs);
-  weir_trace_release(r->trace);
+  weir_trace_release(r->own_trace);
+  weir_tools_profile_release(r->profile);
   cli_job_close(&r->job);
 }
 
@@ -358,6 +393,7 @@ static const cli_option options[] = {
     FLAG("trap-nan", 0, trap_nan, "fail at the first NaN or infinity"),
     TEXT("trace", 0, "FILE", trace, NULL,
          "write a timeline of the run, as Chrome JSON"),
+    PROFILE,
     TIMEOUT,
     FLAG("verbose", 'v', verbose,
          WITH_IN_PROCESS "where nodes went, and why a step on a GPU is no CUDA "
@@ -377,6 +413,7 @@ static const cli_effect effects[] = {
     {.option = "trace",
      .without = "local",
      .why = "a timeline is of one process"},
+    PROFILE_EFFECTS,
     NO_FUSION_WITHOUT_PLAN,
     {.option = "trap-nan",
      .without = "plan",

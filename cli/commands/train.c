@@ -7,6 +7,7 @@
 #include "cli/cluster/part.h"
 #include "cli/cluster/supervise.h"
 #include "cli/config.h"
+#include "cli/measuring/profiling.h"
 #include "cli/placing/placing.h"
 #include "cli/system.h"
 #include "cli/table.h"
@@ -61,11 +62,28 @@ static int run_part(const cli_args *args, cli_job *job, weir_train_part *part) {
   return cli_signal_code(code);
 }
 
+enum { WARM_STEPS = 3 };
+
+/* As text or as a line of JSON. */
+static weir_status end_profile(weir_tools_profile *profile, const cli_job *job,
+                               const cli_args *args, weir_error *err) {
+  weir_json_writer w;
+  WEIR_TRY(cli_profiling_end(profile, job, args, "train", err));
+  if (!args->profile || !cli_is_json(args)) return WEIR_OK;
+  cli_json_begin(&w);
+  weir_json_key_text(&w, "event", weir_sv_from("profile"));
+  cli_profiling_json(profile, args, &w);
+  cli_json_end(&w);
+  return WEIR_OK;
+}
+
 /* |part|: that this process leads; NULL: there is none. */
 static int run(const cli_args *args, cli_job *job, cli_train_view *view,
                weir_train_part *part) {
   weir_error err = WEIR_ERROR_INIT;
   weir_trainer *trainer = NULL;
+  weir_tools_profile *profile = NULL;
+  const weir_tools_profile_opts few = {.skip = WARM_STEPS};
   weir_train_end end = WEIR_TRAIN_END_FAILED;
   weir_session_opts session = {.struct_size = sizeof session,
                                .ref_kernels = args->ref_kernels,
@@ -81,6 +99,9 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view,
     s = cli_placing_use(job, args, &want, &session, &err);
   if (s == WEIR_OK)
     s = weir_trainer_create(job->runtime, job->graph, &opts, &trainer, &err);
+  if (s == WEIR_OK) s = cli_profiling_open(job, args, &few, &profile, &err);
+  if (s == WEIR_OK && profile != NULL)
+    s = weir_tools_profile_trainer(profile, trainer, &err);
   if (s == WEIR_OK) {
     view->trainer = trainer;
     cli_signals_watch_trainer(trainer);
@@ -101,9 +122,11 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view,
     cli_note("\n");
   }
   if (s == WEIR_OK) s = cli_placing_save(job, args, &err);
+  if (s == WEIR_OK) s = end_profile(profile, job, args, &err);
   int code = s == WEIR_OK ? 0 : cli_fail(&err);
   cli_signals_watch(NULL);
   weir_trainer_release(trainer);
+  weir_tools_profile_release(profile);
   return code != 0 ? code : cli_signal_code(0);
 }
 
@@ -208,11 +231,13 @@ static const cli_option options[] = {
     INT("max-workers", "N", max_workers, NULL, 1, 1024,
         "replicas between graphs: workers that may be there at most, those of "
         "--cluster and others, which join while it runs"),
+    PROFILE,
     TRAIN_COMMON,
     END};
 
 static const cli_effect effects[] = {
     TASKS_EFFECTS,
+    PROFILE_EFFECTS,
     {.option = "map", .with = "init"},
     {.option = NULL},
 };

@@ -112,6 +112,71 @@ weir_status weir_tools_bound_steps(weir_bound *bound,
                                    const weir_tools_steps *steps,
                                    weir_error *err);
 
+/* ---- Profiles: where steps go, by node. */
+
+typedef struct weir_tools_profile weir_tools_profile;
+struct weir_json_writer;
+
+typedef struct weir_tools_profile_opts {
+  uint32_t steps;    /* at most; 0: 101 */
+  uint32_t skip;     /* steps that warm up, before those */
+  size_t max_events; /* of the first step; 0: 100,000 */
+} weir_tools_profile_opts;
+
+/* Errors: W6001. */
+weir_status weir_tools_profile_create(weir_runtime *runtime,
+                                      const weir_tools_profile_opts *opts,
+                                      weir_tools_profile **out,
+                                      weir_error *err);
+void weir_tools_profile_release(weir_tools_profile *profile); /* NULL-safe */
+/* By hand: the trace for the next run, NULL: no more are wanted; then, after
+ * the run, how long it took (< 0: from its first node to its last). Errors:
+ * W6001. */
+weir_trace *weir_tools_profile_trace(weir_tools_profile *profile);
+weir_status weir_tools_profile_take(weir_tools_profile *profile,
+                                    int64_t took_ns, weir_error *err);
+/* Runs |bound| for |time_ns| (three steps at least), every other time with a
+ * trace. Errors: those of runs, W6001. */
+weir_status weir_tools_profile_bound(weir_tools_profile *profile,
+                                     weir_bound *bound, int64_t time_ns,
+                                     weir_error *err);
+/* The next steps of |trainer| are taken as they come; the profile outlives its
+ * last one. Errors: W0001 (its steps are made by others: replicas, tasks). */
+weir_status weir_tools_profile_trainer(weir_tools_profile *profile,
+                                       weir_trainer *trainer, weir_error *err);
+/* Adds up and measures the machine's peak; once, before the functions below.
+ * Errors: W6001. */
+weir_status weir_tools_profile_finish(weir_tools_profile *profile,
+                                      weir_error *err);
+/* How many steps are in it. */
+size_t weir_tools_profile_steps(const weir_tools_profile *profile);
+/* As a table. Errors: W5009, W6001. */
+weir_status weir_tools_profile_write(const weir_tools_profile *profile,
+                                     weir_write_fn write, void *self,
+                                     weir_error *err);
+/* As a JSON object, a value of the text that |w| writes. */
+void weir_tools_profile_json(const weir_tools_profile *profile,
+                             struct weir_json_writer *w);
+/* As one page that needs no network, with a flame graph. Errors: W5009, W6001.
+ */
+weir_status weir_tools_profile_page(const weir_tools_profile *profile,
+                                    const char *title, weir_write_fn write,
+                                    void *self, weir_error *err);
+
+typedef struct weir_tools_bench_diff {
+  const char *a, *b; /* files of weir bench --json */
+  bool json;
+} weir_tools_bench_diff;
+
+/* Writes figures and nodes of both with their ratios, as a table or as one JSON
+ * object for each number of threads. Errors: W0010, after all is written (they
+ * are not of the same graph, params, machine and threads), W4001, W4002, W4013,
+ * W4015, W4018, W5009, W6001. */
+weir_status weir_tools_bench_compare(weir_runtime *runtime,
+                                     const weir_tools_bench_diff *opts,
+                                     weir_write_fn write, void *self,
+                                     weir_error *err);
+
 /* ---- Tensors as text. */
 
 /* "c  f32[2, 2]" and rows, the middle of long dimensions left out unless

@@ -3,19 +3,18 @@
 /* Training steps, timed: loss, gradients and the optimizer of the graph's
  * `train` section.
  *
- *   bench_train lenet|mlp BATCH [--threads N] [--profile] [--describe]
+ *   bench_train lenet|mlp BATCH [--threads N] [--describe]
  *   bench_train lenet|mlp BATCH --serve
  *
  * Run it in the source folder (it reads graphs/lenet.weir.yaml). Prints the
  * median and the least time of a step, with one thread its least processor
- * time too; --profile: where it goes, by node.
+ * time too. Where a step goes: weir train GRAPH --profile.
  * --serve prints READY and answers each line "SECONDS" with the median in
  * nanoseconds, for compare.py. */
 
 #include <stdlib.h>
 
 #include "runtime/base/env_system.h"
-#include "runtime/exec/run/trace.h"
 #include "runtime/exec/session/binding.h"
 #include "runtime/graph/load/load.h"
 #include "runtime/graph/train/train.h"
@@ -155,42 +154,9 @@ static size_t burst(bench *b, double seconds) {
   return n;
 }
 
-/* ---- Where it goes */
-
-enum { kRuns = 301, kMostNodes = 512 };
-
 static bool to_stdout(void *self, const char *data, size_t size) {
   (void)self;
   return fwrite(data, 1, size, stdout) == size;
-}
-
-static void profile(bench *b) {
-  weir_error err = WEIR_ERROR_INIT;
-  static weir_sv names[kMostNodes];
-  static const char *kernels[kMostNodes];
-  static int64_t spent[kMostNodes][kRuns];
-  weir_trace *traces[kRuns];
-  size_t count = 0;
-  for (int r = 0; r < kRuns; r++) {
-    assert_ok(
-        weir_exec_trace_create(&b->world.env, kMostNodes, &traces[r], &err),
-        &err);
-    weir_run_options options = {.trace = traces[r]};
-    assert_ok(weir_binding_run(b->binding, &options, &err), &err);
-    for (size_t i = 0; i < weir_trace_count(traces[r]); i++) {
-      weir_trace_event e = weir_trace_event_at(traces[r], i);
-      size_t k = 0;
-      while (k < count && !weir_sv_equal(names[k], e.name)) k++;
-      if (k == count) names[count] = e.name, kernels[count++] = e.kernel;
-      spent[k][r] += e.end_ns - e.start_ns;
-    }
-  }
-  for (size_t k = 0; k < count; k++) {
-    qsort(spent[k], kRuns, sizeof(int64_t), by_value);
-    printf("%9.2f us (least %8.2f)  %-34s %.*s\n",
-           (double)spent[k][kRuns / 2] / 1e3, (double)spent[k][0] / 1e3,
-           kernels[k] ? kernels[k] : "", WEIR_SV(names[k]));
-  }
 }
 
 static void serve(bench *b) {
@@ -208,17 +174,16 @@ static void serve(bench *b) {
 int main(int argc, char **argv) {
   static bench b;
   int threads = 2;
-  bool wants_profile = false, describe = false, serves = false;
+  bool describe = false, serves = false;
   if (argc < 3) {
     fprintf(stderr,
-            "bench_train lenet|mlp BATCH [--threads N] [--profile] "
-            "[--describe] [--serve]\n");
+            "bench_train lenet|mlp BATCH [--threads N] [--describe] "
+            "[--serve]\n");
     return 2;
   }
   for (int i = 3; i < argc; i++) {
     if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
       threads = atoi(argv[++i]);
-    wants_profile |= strcmp(argv[i], "--profile") == 0;
     describe |= strcmp(argv[i], "--describe") == 0;
     serves |= strcmp(argv[i], "--serve") == 0;
   }
@@ -238,6 +203,5 @@ int main(int argc, char **argv) {
       (double)times[0] / 1e3, n, (double)*(float *)b.fetch.tensor->data);
   if (threads == 1)
     printf("least processor time %.1f us\n", (double)least_cpu_ns / 1e3);
-  if (wants_profile) profile(&b);
   return 0;
 }

@@ -3,11 +3,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "placement/lower/cost_file_read.h"
+#include "runtime/base/machine/machine.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/exec/gpu/gpus.h"
 #include "runtime/exec/measure/calibrate.h"
@@ -16,27 +14,6 @@
 #include "runtime/exec/measure/calibrate_link.h"
 
 /* ---- Facts of this machine */
-
-/* The processor's own name, without the blanks around it. */
-static weir_sv cpu_name(char text[64]) {
-  size_t begin = 0, end = 0;
-#if defined(__x86_64__)
-  unsigned words[12] = {0};
-  for (unsigned i = 0; i < 3; i++)
-    if (__get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1],
-                    &words[4 * i + 2], &words[4 * i + 3]) == 0)
-      break;
-  memcpy(text, words, 48);
-  text[48] = '\0';
-  end = strlen(text);
-#endif
-  for (size_t i = 0; i < end; i++)
-    if (text[i] < ' ' || text[i] > '~') text[i] = '?';
-  while (begin < end && text[begin] == ' ') begin++;
-  while (end > begin && text[end - 1] == ' ') end--;
-  if (begin == end) return WEIR_SV_LIT("unknown");
-  return (weir_sv){text + begin, end - begin};
-}
 
 /* The fact of weir_fact called |name|. */
 static weir_sv fact(const char *name, char *text, size_t capacity) {
@@ -48,7 +25,10 @@ static weir_sv fact(const char *name, char *text, size_t capacity) {
 
 static weir_status describe_machine(weir_costs *costs, weir_error *err) {
   char text[256], build[700], version[64], onednn[64];
-  WEIR_TRY(weir_costs_set_fact(costs, WEIR_SV_LIT("cpu"), cpu_name(text), err));
+  weir_machine machine;
+  weir_machine_read(&machine);
+  WEIR_TRY(weir_costs_set_fact(costs, WEIR_SV_LIT("cpu"),
+                               weir_sv_from(machine.name), err));
   WEIR_TRY(weir_costs_set_fact(costs, WEIR_SV_LIT("features"),
                                fact("cpu", text, sizeof text), err));
   WEIR_TRY(weir_costs_set_fact(costs, WEIR_SV_LIT("cores"),

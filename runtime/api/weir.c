@@ -103,6 +103,8 @@ static weir_status make_runtime(const weir_runtime_opts *opts,
   if (opts->isa != NULL) {
     WEIR_TRY(weir_profile_named(opts->isa, &env.profile, err));
     WEIR_TRY(weir_profile_use(env.profile, err));
+  } else {
+    env.profile = weir_profile_best();
   }
   int64_t deadline_ns = deadline(&env, opts);
   WEIR_TRY(make_heap(opts, hook, deadline_ns, &env, &heap, err));

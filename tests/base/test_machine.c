@@ -39,14 +39,12 @@ static void put(const char *path, const char *text) {
   assert_true(fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-static void put_cache(int index, const char *level, const char *type,
-                      const char *size, const char *list) {
-  const char *const files[][2] = {{"level", level},
-                                  {"type", type},
-                                  {"size", size},
-                                  {"shared_cpu_list", list}};
+static void put_cache(int index, const char *type, const char *size,
+                      const char *list) {
+  const char *const files[][2] = {
+      {"type", type}, {"size", size}, {"shared_cpu_list", list}};
   char path[128], text[128];
-  for (size_t i = 0; i < 4; i++) {
+  for (size_t i = 0; i < 3; i++) {
     snprintf(path, sizeof path, "cpu0/cache/index%d/%s", index, files[i][0]);
     snprintf(text, sizeof text, "%s\n", files[i][1]);
     put(path, text);
@@ -56,10 +54,10 @@ static void put_cache(int index, const char *level, const char *type,
 static void caches(void **state) {
   (void)state;
   weir_machine m;
-  put_cache(0, "1", "Data", "48K", "0,2");
-  put_cache(1, "1", "Instruction", "64K", "0,2");
-  put_cache(2, "2", "Unified", "2M", "0,2");
-  put_cache(3, "3", "Unified", "36864K", "0-3,8-11");
+  put_cache(0, "Data", "48K", "0,2");
+  put_cache(1, "Instruction", "64K", "0,2");
+  put_cache(2, "Unified", "2M", "0,2");
+  put_cache(3, "Unified", "36864K", "0-3,8-11");
   weir_machine_read_at(folder, 4, &m);
   assert_int_equal(m.caches[0].bytes, 48 << 10);
   assert_int_equal(m.caches[1].bytes, 2 << 20);
@@ -72,10 +70,9 @@ static void caches(void **state) {
 static void broken_files(void **state) {
   (void)state;
   weir_machine m;
-  put_cache(0, "1", "Data", "32K", "0-99999999999999999999");
-  put_cache(1, "2", "Unified", "-4K", "3-1");
-  put_cache(2, "9", "Unified", "1M", "0");
-  put_cache(3, "3", "Unified", "99999999999999999999K", "");
+  put_cache(0, "Data", "32K", "0-99999999999999999999");
+  put_cache(1, "Unified", "-4K", "3-1");
+  put_cache(2, "Unified", "99999999999999999999K", "");
   weir_machine_read_at(folder, 1, &m);
   assert_int_equal(m.caches[0].bytes, 32 << 10);
   for (int i = 0; i < WEIR_MACHINE_CACHES; i++) {
@@ -117,7 +114,11 @@ static void no_files(void **state) {
 static void this_one(void **state) {
   (void)state;
   weir_machine m;
+  weir_cache caches[WEIR_MACHINE_CACHES];
   weir_machine_read(&m);
+  weir_machine_read_caches(caches);
+  for (int i = 0; i < WEIR_MACHINE_CACHES; i++)
+    assert_int_equal(caches[i].bytes, m.caches[i].bytes);
   assert_in_range(m.cores, 1, m.threads);
   assert_true(m.name[0] != '\0' && m.name[0] != ' ');
 #if defined(__x86_64__)

@@ -17,7 +17,9 @@
 
 #include "runtime/base/table.h"
 
-enum { kFile = 256, kPath = 512, kIndexes = 8 };
+enum { kFile = 256, kPath = 512, kIndexes = 5 };
+
+static const char kFolder[] = "/sys/devices/system/cpu";
 
 /* ---- Instruction sets */
 
@@ -150,30 +152,33 @@ static int count_threads(const char *list) {
   return sum <= 1 << 20 ? (int)sum : 0;
 }
 
-static void read_cache(const char *folder, int index, weir_machine *out) {
+/* Reads the cache of |index|; false: it holds instructions, or is none. */
+static bool read_cache(const char *folder, int index, bool shared,
+                       weir_cache *out) {
   char name[64], text[kFile];
+  *out = (weir_cache){0};
   snprintf(name, sizeof name, "cache/index%d/type", index);
   if (!read_line(folder, 0, name, text) || strcmp(text, "Instruction") == 0)
-    return;
-  snprintf(name, sizeof name, "cache/index%d/level", index);
-  if (!read_line(folder, 0, name, text)) return;
-  long level = strtol(text, NULL, 10);
-  if (level < 1 || level > WEIR_MACHINE_CACHES) return;
-  weir_cache *cache = &out->caches[level - 1];
+    return false;
   snprintf(name, sizeof name, "cache/index%d/size", index);
-  if (read_line(folder, 0, name, text)) cache->bytes = parse_bytes(text);
+  if (read_line(folder, 0, name, text)) out->bytes = parse_bytes(text);
   snprintf(name, sizeof name, "cache/index%d/shared_cpu_list", index);
-  if (read_line(folder, 0, name, text)) cache->threads = count_threads(text);
+  if (shared && read_line(folder, 0, name, text))
+    out->threads = count_threads(text);
+  return true;
 }
 
-static void read_caches(const char *folder, weir_machine *out) {
+/* Linux lists them level by level, so those that hold data are the levels. */
+static void read_caches(const char *folder, bool shared, weir_cache *caches) {
   static const int kNames[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
                                _SC_LEVEL3_CACHE_SIZE};
-  for (int i = 0; i < kIndexes; i++) read_cache(folder, i, out);
-  if (out->caches[0].bytes > 0) return;
+  memset(caches, 0, WEIR_MACHINE_CACHES * sizeof *caches);
+  for (int i = 0, level = 0; i < kIndexes && level < WEIR_MACHINE_CACHES; i++)
+    level += read_cache(folder, i, shared, &caches[level]);
+  if (caches[0].bytes > 0) return;
   for (int i = 0; i < WEIR_MACHINE_CACHES; i++) {
     long bytes = sysconf(kNames[i]);
-    out->caches[i].bytes = bytes > 0 ? bytes : 0;
+    caches[i].bytes = bytes > 0 ? bytes : 0;
   }
 }
 
@@ -206,8 +211,12 @@ static void read_all(const char *folder, const cpu_set_t *set,
   *out = (weir_machine){.sets = read_sets()};
   read_name(out->name);
   clean_name(out->name);
-  read_caches(folder, out);
+  read_caches(folder, true, out->caches);
   read_cores(folder, set, out);
+}
+
+void weir_machine_read_caches(weir_cache caches[WEIR_MACHINE_CACHES]) {
+  read_caches(kFolder, false, caches);
 }
 
 void weir_machine_read_at(const char *folder, int cpus, weir_machine *out) {
@@ -220,7 +229,6 @@ void weir_machine_read_at(const char *folder, int cpus, weir_machine *out) {
 /* A machine with more hardware threads than a cpu_set_t has gives no set: the
  * first ones stand for it. */
 void weir_machine_read(weir_machine *out) {
-  static const char kFolder[] = "/sys/devices/system/cpu";
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) {

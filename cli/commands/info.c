@@ -27,7 +27,7 @@ static void fact(facts *f, const char *name, const char *value) {
   if (f->json)
     weir_json_key_text(&f->w, name, weir_sv_from(value));
   else
-    cli_print("%-12s %s\n", name, value);
+    cli_print("%-13s %s\n", name, value);
 }
 
 static void facts_end(facts *f) {
@@ -51,6 +51,10 @@ static int version_command(const cli_args *args) {
   library_facts(&f, 4);
   facts_end(&f);
   return 0;
+}
+
+static void machine_fact(void *self, const char *name, const char *value) {
+  fact(self, name, value);
 }
 
 static void limit_fact(facts *f, const char *name, int which, bool bytes) {
@@ -104,8 +108,14 @@ static void limit_warnings(void) {
 
 static int doctor_command(const cli_args *args) {
   facts f;
+  cli_job job;
+  weir_error err = WEIR_ERROR_INIT;
+  int code = cli_job_open(&job, args, 1);
+  if (code != 0) return code;
   facts_begin(&f, args->json);
   library_facts(&f, 64);
+  weir_status s =
+      weir_tools_machine(job.runtime, args->measure, machine_fact, &f, &err);
   memory_fact(&f);
   limit_fact(&f, "stack", RLIMIT_STACK, true);
   limit_fact(&f, "open files", RLIMIT_NOFILE, false);
@@ -113,8 +123,19 @@ static int doctor_command(const cli_args *args) {
   environment_facts(&f);
   facts_end(&f);
   limit_warnings();
-  return 0;
+  cli_job_close(&job);
+  return s == WEIR_OK ? 0 : cli_fail(&err);
 }
+
+static const cli_option doctor_options[] = {
+    FLAG("measure", 0, measure,
+         "also the machine's peaks: products that are added, on one thread and "
+         "on all, and copies within each cache and memory"),
+    ISA,
+    JSON,
+    COLOR,
+    HELP,
+    END};
 
 static const cli_option options[] = {JSON, COLOR, HELP, END};
 
@@ -123,10 +144,13 @@ const cli_command cli_command_doctor = {
     .synopsis = "[options]",
     .summary = "facts about this machine and process",
     .text =
-        "Prints the CPU's features, GPUs, versions, limits and environment "
-        "that matter to weir,\nwith a warning where one is too small.",
-    .examples = "  weir doctor\n  weir doctor --json\n",
-    .options = options,
+        "Prints the CPU's features, caches and cores, what oneDNN has for it, "
+        "GPUs, versions,\nlimits and environment that matter to weir, with a "
+        "warning where one is too small.\n`onednn lacks` names primitives that "
+        "kernels of weir stand in for.",
+    .examples =
+        "  weir doctor\n  weir doctor --json\n  weir doctor --measure\n",
+    .options = doctor_options,
     .min_rest = 0,
     .max_rest = 0,
     .run = doctor_command,

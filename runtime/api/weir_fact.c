@@ -1,41 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "kernels/cpu/gemm/onednn.h"
 #include "kernels/kernel.h"
+#include "runtime/base/machine/machine.h"
 #include "runtime/base/quantity.h"
 #include "runtime/device/cuda.h"
 #include "runtime/weir.h"
 
 /* Facts about the build and the machine. */
 
-static void cpu_features(char *text, size_t size) {
+static void cpu_features(const weir_machine *m, char *text, size_t size) {
   size_t used = 0;
-  text[0] = '\0';
-#if defined(__x86_64__)
-  const struct {
-    const char *name;
-    int has;
-  } list[] = {{"sse4.2", __builtin_cpu_supports("sse4.2")},
-              {"avx", __builtin_cpu_supports("avx")},
-              {"avx2", __builtin_cpu_supports("avx2")},
-              {"fma", __builtin_cpu_supports("fma")},
-              {"avx512f", __builtin_cpu_supports("avx512f")},
-              {"avx512bw", __builtin_cpu_supports("avx512bw")},
-              {"avx512dq", __builtin_cpu_supports("avx512dq")},
-              {"avx512vl", __builtin_cpu_supports("avx512vl")},
-              {"avx512vnni", __builtin_cpu_supports("avx512vnni")}};
-  for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-    if (!list[i].has) continue;
+  snprintf(text, size, "of no set that weir has kernels for");
+  for (unsigned i = 0; i < WEIR_MACHINE_SET_COUNT; i++) {
+    if (!weir_machine_has(m, (weir_machine_set)i)) continue;
     int n = snprintf(text + used, size - used, "%s%s", used != 0 ? " " : "",
-                     list[i].name);
+                     weir_machine_set_text(i));
     if (n < 0 || (size_t)n >= size - used) return;
     used += (size_t)n;
   }
-#else
-  snprintf(text, size, "not x86-64: plain C loops");
-#endif
+}
+
+/* "L1 32K, L2 512K, L3 8192K for 2 threads" */
+static void list_caches(const weir_machine *m, char *text, size_t size) {
+  size_t used = 0;
+  snprintf(text, size, "not known");
+  for (int i = 0; i < WEIR_MACHINE_CACHES && used < size; i++) {
+    const weir_cache *c = &m->caches[i];
+    if (c->bytes == 0) continue;
+    int n = snprintf(text + used, size - used, "%sL%d %lldK",
+                     used != 0 ? ", " : "", i + 1, (long long)(c->bytes >> 10));
+    used += n > 0 ? (size_t)n : size;
+    if (c->threads <= 1 || used >= size) continue;
+    n = snprintf(text + used, size - used, " for %d threads", c->threads);
+    used += n > 0 ? (size_t)n : size;
+  }
+}
+
+/* Fills |text| with the fact called |name|, if it is one of the machine's. */
+static void machine_fact(const char *name, char *text, size_t size) {
+  weir_machine m;
+  weir_machine_read(&m);
+  if (strcmp(name, "cores") == 0)
+    snprintf(text, size, "%d", m.cores);
+  else if (strcmp(name, "threads") == 0)
+    snprintf(text, size, "%d", m.threads);
+  else if (strcmp(name, "processor") == 0)
+    snprintf(text, size, "%s", m.name);
+  else if (strcmp(name, "caches") == 0)
+    list_caches(&m, text, size);
+  else
+    cpu_features(&m, text, size);
 }
 
 static void list_gpus(const weir_cuda_found *found, char *text, size_t size) {
@@ -80,9 +97,9 @@ static void count_kernels(char *text, size_t size) {
 
 bool weir_fact(size_t i, const char **out_name, char *buffer,
                size_t buffer_size) {
-  static const char *const names[] = {"version", "compiler", "language",
-                                      "ops",     "kernels",  "onednn",
-                                      "cores",   "cpu",      "cuda"};
+  static const char *const names[] = {
+      "version", "compiler", "language",  "ops", "kernels", "onednn",
+      "cores",   "threads",  "processor", "cpu", "caches",  "cuda"};
   if (i >= sizeof names / sizeof names[0] || out_name == NULL || buffer == NULL)
     return false;
   *out_name = names[i];
@@ -111,10 +128,11 @@ bool weir_fact(size_t i, const char **out_name, char *buffer,
       weir_onednn_version(buffer, buffer_size);
       break;
     case 6:
-      snprintf(buffer, buffer_size, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
-      break;
     case 7:
-      cpu_features(buffer, buffer_size);
+    case 8:
+    case 9:
+    case 10:
+      machine_fact(*out_name, buffer, buffer_size);
       break;
     default:
       cuda_gpus(buffer, buffer_size);

@@ -47,6 +47,19 @@ bool weir_tools_wrap(const char *text, size_t at, size_t left,
 int64_t weir_tools_nearest(const char *name, size_t count,
                            const char *const *names);
 
+/* ---- The machine. */
+
+typedef void (*weir_tools_fact_fn)(void *self, const char *name,
+                                   const char *value);
+
+/* Gives |fact| the instruction sets that kernels have here, |runtime|'s profile
+ * and what oneDNN has under it, which fixes oneDNN's set for the process; with
+ * |measure| peaks too, by loops of some 200 ms. Errors: of measuring, W6001 and
+ * W6003. */
+weir_status weir_tools_machine(const weir_runtime *runtime, bool measure,
+                               weir_tools_fact_fn fact, void *self,
+                               weir_error *err);
+
 /* ---- Graphs. */
 
 /* Writes the nodes with their types, after the named pass (NULL: the first), as

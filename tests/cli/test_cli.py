@@ -837,6 +837,35 @@ class Others(Case):
             r"CUDA's runtime library cannot be loaded: .+)$", re.M))
         self.assertIn("cpu", json.loads(self.weir("doctor", "--json")))
         self.assertIn("cuda", json.loads(self.weir("doctor", "--json")))
+
+    def test_doctor_knows_the_machine(self):
+        facts = json.loads(self.weir("doctor", "--json"))
+        self.assertLessEqual(int(facts["cores"]), int(facts["threads"]))
+        self.assertRegex(facts["caches"], r"^L1 \d+K|^not known$")
+        sets = facts["sets"].split(", ")
+        self.assertEqual(sets[-1], "generic")
+        self.assertIn(f" {sets[0]}, caches ", facts["profile"])
+        self.assertIn("matmul f32 ", facts["onednn has"])
+        self.assertNotIn("peak 1", facts)
+        low = json.loads(self.weir("doctor", "--json", "--isa", "generic"))
+        self.assertIn(" generic, caches ", low["profile"])
+        self.assertIn(low["onednn set"], ("generic", "sse4.1"))
+        self.assertEqual(low["sets"], facts["sets"])
+        lacks = low["onednn lacks"].split(", ")  # no machine has it there
+        self.assertIn("convolution bf16", lacks)
+        self.assertFalse(set(lacks) & {
+            " ".join(p.split()[:-1]) for p in low["onednn has"].split(", ")})
+        peaks = json.loads(self.weir("doctor", "--json", "--measure"))
+        self.assertGreater(float(peaks["peak 1"].split()[0]), 0.1)
+        self.assertEqual(len([n for n in peaks if n.startswith("copy ")]), 4)
+
+    def test_sets_of_the_machine(self):
+        sets = json.loads(self.weir("doctor", "--json"))["sets"].split(", ")
+        for name in {"generic", "avx2", "avx512"} - set(sets):
+            self.weir("run", "tiny.weir.yaml", "--isa", name, code=2)
+            self.assertRegex(self.err, rf"this machine has no {name}; it has "
+                             + " and ".join(reversed(sets)).replace(
+                                 " and ", ", ", len(sets) - 2))
         self.assertIn("exit code 3", self.weir("explain", "W2012"))
         self.assertEqual(json.loads(self.weir("explain", "W2012", "--json"))
                          ["exit"], 3)

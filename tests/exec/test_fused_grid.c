@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/profile.h"
 #include "runtime/exec/session/binding.h"
 #include "runtime/graph/load/load.h"
 #include "tests/exec/maker.h"
+#include "tests/profiles.h"
 
 enum { AXES = 4, VALUES = 12, INPUTS = 6, TEXT = 4096 };
 
@@ -200,6 +200,8 @@ static void run(point *p, weir_pool *pool, bool ref, weir_tensor **out) {
   weir_exec_session_release(session);
 }
 
+static test_profiles profiles;
+
 static const char *profile_text(void) {
   static char text[WEIR_PROFILE_TEXT];
   return weir_profile_text(world.env.profile, text);
@@ -242,8 +244,9 @@ static void check_point(point *p) {
   for (uint32_t i = 0; i < ins; i++)
     p->in[i] = numbers(&p->graph->values[p->graph->inputs[i].value], i + 1);
   run(p, pools[0], true, p->want);
-  for (int k = 0; (world.env.profile = weir_profile_at(k)) != 0; k++) {
+  for (int k = 0; k < profiles.count; k++) {
     weir_tensor *one[2] = {NULL}, *two[2] = {NULL};
+    world.env.profile = profiles.list[k];
     run(p, pools[0], false, one);
     run(p, pools[1], false, two);
     for (uint32_t i = 0; i < outs; i++) {
@@ -291,6 +294,7 @@ static void every_group_kernel_was_reached(void **state) {
 }
 
 int main(void) {
+  if (!test_profiles_find(&profiles)) return 1;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(groups_are_what_ref_is),
       cmocka_unit_test(every_group_kernel_was_reached)};

@@ -26,6 +26,19 @@ void bed_run_kernel(const weir_kernel_def *kernel, const weir_call *call,
                     void *const *io, bed_order order);
 void bed_run_group(const weir_group_kernel_def *kernel, const weir_group *group,
                    void *const *io, bed_order order);
+/* The profile that both run calls under; of this machine's, best first. */
+uint64_t bed_profile(void);
+/* Takes the |i|-th one; false: there are no more. */
+bool bed_take_profile(int i);
+/* The end of main(): the tests under each profile. */
+#define BED_RUN(tests)                                      \
+  do {                                                      \
+    int failed_ = 0;                                        \
+    for (int i_ = 0; bed_take_profile(i_); i_++)            \
+      failed_ += cmocka_run_group_tests(tests, NULL, NULL); \
+    return failed_;                                         \
+  } while (0)
+
 /* By name; they must exist. */
 const weir_kernel_def *bed_kernel(const char *name);
 const weir_group_kernel_def *bed_group(const char *name);

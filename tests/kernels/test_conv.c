@@ -7,6 +7,7 @@
 
 #include "kernels/kernel.h"
 #include "tests/check.h"
+#include "tests/kernels/bed.h"
 
 extern const weir_group_kernel_def weir_group_cpu_conv2d_direct;
 extern const weir_op_def weir_op_conv2d;
@@ -108,6 +109,7 @@ static void add_call(problem *p, const weir_op_def *op, const weir_attr *attrs,
                      const weir_operand *out, const weir_group_ref *refs) {
   uint32_t c = p->group.call_count++;
   p->calls[c] = (weir_call){.op = op,
+                            .profile = bed_profile(),
                             .attrs = attrs,
                             .in = in,
                             .out = out,
@@ -365,5 +367,5 @@ int main(void) {
       cmocka_unit_test(equals_the_plain_loop),
       cmocka_unit_test(refuses_with_words),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  BED_RUN(tests);
 }

@@ -199,6 +199,5 @@ static void test_group(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone),
                                      cmocka_unit_test(test_group)};
-  return cmocka_run_group_tests_name("kernels/cpu_conv_gemm", tests, NULL,
-                                     NULL);
+  BED_RUN(tests);
 }

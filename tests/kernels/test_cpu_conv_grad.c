@@ -241,5 +241,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_weight), cmocka_unit_test(test_input),
       cmocka_unit_test(test_avg_pool), cmocka_unit_test(test_max_pool)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  BED_RUN(tests);
 }

@@ -152,5 +152,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_patterns),
                                      cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_scalar)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  BED_RUN(tests);
 }

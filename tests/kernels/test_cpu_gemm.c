@@ -348,5 +348,5 @@ int main(void) {
       cmocka_unit_test(test_not_a_number), cmocka_unit_test(test_integers),
       cmocka_unit_test(test_einsum),
   };
-  return cmocka_run_group_tests_name("kernels/cpu_gemm", tests, NULL, NULL);
+  BED_RUN(tests);
 }

@@ -150,5 +150,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),
                                      cmocka_unit_test(test_constant),
                                      cmocka_unit_test(test_group)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  BED_RUN(tests);
 }

@@ -205,5 +205,5 @@ int main(void) {
       cmocka_unit_test(test_softmax),    cmocka_unit_test(test_norms),
       cmocka_unit_test(test_reductions), cmocka_unit_test(test_arg),
       cmocka_unit_test(test_transpose),  cmocka_unit_test(test_pools)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  BED_RUN(tests);
 }

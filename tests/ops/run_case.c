@@ -9,6 +9,7 @@
 #include "kernels/profile.h"
 #include "kernels/registry.h"
 #include "tests/ops/case.h"
+#include "tests/profiles.h"
 
 enum { TEXT = 512, KERNELS = 1024 };
 
@@ -16,6 +17,7 @@ typedef struct tally {
   const weir_op_def *op;
   const char *path;
   int cases, runs, kernels, failures, values_not_run, grads, refusals;
+  test_profiles profiles;
   uint64_t profile;      /* of the kernel under way */
   const op_grid *grid;   /* of the case under way, or NULL */
   bool in_grid[KERNELS]; /* kernels, then group kernels, that a grid ran */
@@ -271,11 +273,11 @@ static void run_call(tally *t, const op_case *c, const weir_call *call) {
   s.ref = &ref;
   weir_call other = *call;
   s.call = &other;
-  for (int i = 0; (other.profile = weir_profile_at(i)) != 0; i++) {
-    t->profile = other.profile;
+  for (int i = 0; i < t->profiles.count; i++) {
+    t->profile = other.profile = t->profiles.list[i];
     run_on_others(t, &s);
   }
-  t->profile = weir_profile_best();
+  t->profile = t->profiles.list[0];
   op_results_release(&ref);
 }
 
@@ -376,6 +378,7 @@ int main(int argc, char **argv) {
   tally t = {.path = argv[2],
              .op = weir_registry_find_op(weir_builtin_registry(),
                                          weir_sv_from(argv[1]))};
+  if (!test_profiles_find(&t.profiles)) return 2;
   if (t.op == NULL) return fprintf(stderr, "no op %s\n", argv[1]), 2;
   if (!op_case_each(t.op, t.path, run_one, &t, why, sizeof why))
     return fprintf(stderr, "%s\n", why), 2;

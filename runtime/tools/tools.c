@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/tools/tools.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "kernels/profile.h"
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/diag/nearest.h"
 #include "runtime/exec/run/trace.h"
@@ -49,7 +51,12 @@ int64_t weir_tools_nearest(const char *name, size_t count,
 bool weir_tools_bound_describe(const weir_bound *bound, weir_write_fn write,
                                void *self) {
   weir_writer out = {self, write};
-  return weir_binding_describe(bound->binding, &out);
+  char text[WEIR_PROFILE_TEXT + 16], profile[WEIR_PROFILE_TEXT];
+  int n = snprintf(
+      text, sizeof text, "# for %s\n",
+      weir_profile_text(bound->session->runtime->env.profile, profile));
+  return write(self, text, (size_t)n) &&
+         weir_binding_describe(bound->binding, &out);
 }
 
 weir_status weir_tools_bound_steps(weir_bound *bound,

@@ -104,7 +104,8 @@ weir_status weir_tools_fmt(weir_runtime *runtime, const char *name,
 
 /* ---- Compiled programs. */
 
-/* One line per instruction: the chosen kernel, and why. */
+/* A line about the machine, then one per instruction: the chosen kernel, its
+ * algorithm, and the kernels before it with their reasons to refuse. */
 bool weir_tools_bound_describe(const weir_bound *bound, weir_write_fn write,
                                void *self);
 

@@ -821,9 +821,11 @@ class Others(Case):
         out = self.weir("bench", "tiny.weir.yaml", "--time", "20ms",
                         "--inflight", "2")
         self.assertIn("GFLOP/s", out)
-        self.assertIn("matmul",
-                      self.weir("bench", "tiny.weir.yaml", "--runs", "1",
-                                "--explain"))
+        for isa, more in (("generic", ["--isa", "generic"]), ("", [])):
+            out = self.weir("bench", "tiny.weir.yaml", "--runs", "1",
+                            "--explain", *more)
+            self.assertRegex(out, rf"^# for \S+ {isa}.*, caches .*\n0\t")
+            self.assertIn("\tcpu.matmul\t", out)
 
     def test_small_ones(self):
         self.assertRegex(self.weir("version"), r"^weir \d+\.\d+\.\d+\n$")

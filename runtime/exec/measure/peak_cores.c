@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "kernels/cpu/isa/choose.h"
-#include "kernels/cpu/isa/peak/peak.h"
+#include "kernels/cpu/peak/peak.h"
 
 /* Each thread does the same work over and over until all have done a few
  * rounds, so that none computes alone; its rate is its quickest round while the

@@ -97,10 +97,10 @@ class Compare(unittest.TestCase):
             self.assertIn(says + "\n", out)
             self.assertIn("error[W0010]: a.json and b.json are not of the same "
                           "work: ", self.err)
-        # Versions are what one compares.
-        self.file("b.json", {**BASE, "version": "0.2.0"})
-        self.assertIn("version differs: 0.1.0 / 0.2.0\n",
-                      self.weir("a.json", "b.json"))
+        # Versions and instruction sets are what one compares.
+        self.file("b.json", {**BASE, "version": "0.2.0", "isa": "avx2"})
+        self.assertIn("version differs: 0.1.0 / 0.2.0\nisa differs: best / "
+                      "avx2\n", self.weir("a.json", "b.json"))
 
     def test_several_threads(self):
         two = {**BASE, "threads": 2, "median_ns": 1000}

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reference kernels that make more than 2 % of a graph in graphs/.
+"""Reference kernels that make more than 2 % of a graph in graphs/, and nodes
+whose profile lacks a kernel, a reason or a share of the machine's peak.
 
   test_ref_kernels.py WEIR SOURCE_ROOT [--list]
 
@@ -80,6 +81,15 @@ def ref_kernels(profile):
     return found
 
 
+def unnamed(graph, profile):
+    """Nodes of which a profile does not say what it is to say."""
+    return [f"{graph}: {n['node']} has no kernel, reason or share of peak"
+            for n in profile["nodes"]
+            if not n["kernel"] or not n["reason"] or
+            (n["kernel"].startswith(("cpu.", "ref.")) and n["time_ns"] > 0 and
+             "peak_share" not in n)]
+
+
 def judge(found, known):
     """The lines that say what is wrong."""
     lines = [f"{graph}: {kernel} makes {100 * share:.1f} % of the work: give it "
@@ -97,6 +107,9 @@ def check_judge():
     found = {("a", "ref.x"): 0.5, ("a", "ref.y"): 0.01}
     assert judge(found, {("a", "ref.x"): "why"}) == []
     assert len(judge(found, {})) == 1
+    node = {"node": "n", "kernel": "cpu.y", "reason": "", "time_ns": 1,
+            "peak_share": 1}
+    assert len(unnamed("a", {"nodes": [node]})) == 1
     assert len(judge(found, {("a", "ref.x"): "w", ("a", "ref.y"): "w"})) == 1
     assert len(judge(found, {("a", "ref.x"): "w", ("b", "ref.x"): "w"})) == 1
     nodes = [{"id": 0, "kernel": "loop", "flops": 99, "bytes": 9, "calls": 1,
@@ -110,7 +123,7 @@ def check_judge():
 
 def main():
     check_judge()
-    found, looked = {}, set()
+    found, looked, lines = {}, set(), []
     for path in sorted((ROOT / "graphs").glob("*.weir.yaml")):
         name = path.name.split(".")[0]
         profiles = {name: profile_of(path)}
@@ -120,14 +133,15 @@ def main():
             if profile is None:
                 continue
             looked.add(graph)
+            lines += unnamed(graph, profile)
             for kernel, (work, time) in ref_kernels(profile).items():
                 found[graph, kernel] = work
                 if "--list" in sys.argv:
                     print(f"{graph:24} {kernel:24} {100 * work:5.1f} % of the "
                           f"work {100 * time:5.1f} % of the time")
     known = allowed((ROOT / "tests/cli/ref_kernels.txt").read_text())
-    lines = judge(found, {k: v for k, v in known.items()
-                          if k[0] in looked or not k[0].endswith(TRAIN)})
+    lines += judge(found, {k: v for k, v in known.items()
+                           if k[0] in looked or not k[0].endswith(TRAIN)})
     print("\n".join(lines))
     return 1 if lines else 0
 

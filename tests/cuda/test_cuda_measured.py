@@ -92,6 +92,23 @@ class Measured(Case):
         self.assertIn('warning[W3046]: g.costs was measured elsewhere: its gpu '
                       'is "stand-in 0", here it is ""', self.err)
 
+    def test_a_profile_has_the_gpus_clock(self):
+        self.file("g.yaml", HOPS)
+        args = ("bench", "g.yaml", "--runs", "3", "--in-process",
+                "worker=1,gpu=2", "--profile")
+        profile = json.loads(self.weir("standin", *args, "--json"))["profile"]
+        nodes = {n["node"]: n for n in profile["nodes"]
+                 if n["kernel"].startswith(("cpu.", "gpu."))}
+        for name in "bc":
+            self.assertEqual((nodes[name]["clock"], nodes[name]["time_ns"]),
+                             ("device", LAUNCH_NS))
+            self.assertNotIn("peak_share", nodes[name])
+        for name in "ad":
+            self.assertEqual(nodes[name]["clock"], "wall")
+            self.assertIn("peak_share", nodes[name])
+        self.assertIn("nodes on GPUs have times of the GPU's clock",
+                      self.weir("standin", *args))
+
     def test_a_plan_beside_its_prediction(self):
         self.file("g.yaml", HOPS)
         seen = json.loads(self.weir("standin", "trace", "g.yaml", "--cluster",

@@ -32,7 +32,7 @@ typedef struct comparing {
 
 /* ---- What differs */
 
-enum { DIFFERENCES = 7 };
+enum { DIFFERENCES = 8 };
 
 typedef struct difference {
   const char *name;
@@ -57,7 +57,8 @@ static void put_number(difference *d, const char *name, int64_t a, int64_t b) {
   snprintf(d->b, sizeof d->b, "%" PRId64, b);
 }
 
-/* Another version is what one compares with, so it is told and no more. */
+/* Another version or instruction set is what one compares with, so it is told
+ * and no more. */
 static void find_differences(const comparing *c, difference all[DIFFERENCES]) {
   put_text(&all[0], "graph", true, c->a->graph, c->b->graph);
   put_text(&all[1], "params", true, c->a->params, c->b->params);
@@ -66,6 +67,7 @@ static void find_differences(const comparing *c, difference all[DIFFERENCES]) {
   put_number(&all[4], "threads", c->a->threads, c->b->threads);
   put_number(&all[5], "inflight", c->a->inflight, c->b->inflight);
   put_text(&all[6], "version", false, c->a->version, c->b->version);
+  put_text(&all[7], "isa", false, c->a->isa, c->b->isa);
 }
 
 /* ---- Nodes */

@@ -4,15 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-bool cli_profiling_wanted(const cli_args *a) {
-  return a->profile || a->profile_html != NULL;
-}
-
 weir_status cli_profiling_open(const cli_job *job, const cli_args *a,
                                const weir_tools_profile_opts *opts,
                                weir_tools_profile **out, weir_error *err) {
   *out = NULL;
-  if (!cli_profiling_wanted(a)) return WEIR_OK;
+  if (!a->profile && a->profile_html == NULL) return WEIR_OK;
   return weir_tools_profile_create(job->runtime, opts, out, err);
 }
 

@@ -7,8 +7,6 @@
 
 /* --profile and --profile-html of bench, run and train. */
 
-bool cli_profiling_wanted(const cli_args *args);
-
 /* Makes |*out|, for at most |steps| steps behind |skip| ones; NULL where none
  * is wanted. Errors: W6001. */
 weir_status cli_profiling_open(const cli_job *job, const cli_args *args,

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* Graphs of graphs/ with hundreds of nodes. A test of every graph in many ways
- * leaves them out: their ops, shapes and blocks are those of smaller graphs, and
- * each way would take seconds. tests/cli/test_networks.py runs them. */
+ * leaves them out: their ops, shapes and blocks are those of smaller graphs,
+ * and each way would take seconds. tests/cli/test_networks.py runs them. */
 static inline bool is_network(const char *path) {
   static const char *const kNames[] = {"resnet50.", "mobilenet_v3.",
                                        "bert_base.", "gpt2_small."};

@@ -219,7 +219,6 @@ static weir_status plain_node(weir_compiler *c, weir_node_id id,
 
 /* ---- Groups: emitted when their last member is met. */
 
-/* A member by a kernel of its own, and why. */
 static weir_status alone(weir_compiler *c, weir_node_id id, const char *reason,
                          weir_error *err) {
   WEIR_TRY(plain_node(c, id, err));
@@ -229,17 +228,15 @@ static weir_status alone(weir_compiler *c, weir_node_id id, const char *reason,
   return WEIR_OK;
 }
 
-/* A convolution whose pooling no kernel takes keeps its other followers: the
- * pooling is the last member, and comes behind the group that is left. */
+/* The group without its last member, a pooling, which comes behind it. */
 static weir_status without_pool(weir_compiler *c, uint32_t group, bool *done,
                                 const char *why, weir_error *err) {
   weir_node_id pool = c->group_head[group], rest = c->group_next[pool];
-  const char *reason = NULL;
-  if (!(c->graph->nodes[pool].op->flags & WEIR_OP_WINDOW) ||
-      rest == WEIR_NO_INDEX || c->group_next[rest] == WEIR_NO_INDEX)
+  bool pools = (c->graph->nodes[pool].op->flags & WEIR_OP_WINDOW) != 0;
+  if (!pools || rest == WEIR_NO_INDEX || c->group_next[rest] == WEIR_NO_INDEX)
     return WEIR_OK;
   c->group_head[group] = rest;
-  WEIR_TRY(weir_compile_group(c, group, done, &reason, err));
+  WEIR_TRY(weir_compile_group(c, group, done, &(const char *){NULL}, err));
   c->group_head[group] = pool;
   return *done ? alone(c, pool, why, err) : WEIR_OK;
 }
@@ -253,8 +250,7 @@ static weir_status group_member(weir_compiler *c, weir_node_id id,
   WEIR_TRY(weir_compile_group(c, group, &done, &reason, err));
   if (!done) WEIR_TRY(without_pool(c, group, &done, reason, err));
   if (done) return WEIR_OK;
-  /* Members one by one, in node order: the list runs backwards. Any kernel
-   * takes them, because values inside a group are never N16. */
+  /* One by one, the list runs backwards; values inside are never N16. */
   weir_node_id list = WEIR_NO_INDEX;
   for (weir_node_id m = c->group_head[group]; m != WEIR_NO_INDEX;) {
     weir_node_id next = c->group_next[m];

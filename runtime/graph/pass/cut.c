@@ -116,8 +116,7 @@ static weir_status run(cutter *c, weir_error *err) {
     out->fetches[k] = out->values[r->values[k]];
   for (uint32_t k = 0; s == WEIR_OK && k < out->target_count; k++)
     out->targets[k] = c->nodes[c->targets[k]];
-  if (s == WEIR_OK && !r->no_fusion)
-    s = fold_norms(c, &simple, err);
+  if (s == WEIR_OK && !r->no_fusion) s = fold_norms(c, &simple, err);
   if (s == WEIR_OK && !r->no_fusion)
     s = weir_graph_fuse(simple, out->fetches, out->fetch_count, &fused, err);
   if (s == WEIR_OK) out->graph = weir_graph_ref(fused != NULL ? fused : simple);

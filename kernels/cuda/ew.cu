@@ -75,6 +75,10 @@ static __device__ __forceinline__ double unary_wide(int32_t op, double a,
       return rint(a);
     case WEIR_UNARY_leaky_relu:
       return a < 0.0 ? a * p[0] : a;
+    case WEIR_UNARY_hard_sigmoid:
+      return a <= -3.0 ? 0.0 : a >= 3.0 ? 1.0 : (a + 3.0) / 6.0;
+    case WEIR_UNARY_hard_swish:
+      return a <= -3.0 ? -0.0 : a >= 3.0 ? a : a * (a + 3.0) / 6.0;
     case WEIR_UNARY_clip:
       a = a < p[0] ? p[0] : a;
       return a > p[1] ? p[1] : a;

@@ -39,6 +39,12 @@ UNARY(leaky_relu, a < 0.0f ? a * p[0] : a)
 UNARY(elu, a < 0.0f ? p[0] * weir_el_expm1_negative(a) : a)
 UNARY(gelu, weir_el_gelu(a))
 UNARY(gelu_tanh, weir_el_gelu_tanh(a))
+UNARY(hard_sigmoid, a <= -3.0f  ? 0.0f
+                    : a >= 3.0f ? 1.0f
+                                : (a + 3.0f) * (1.0f / 6.0f))
+UNARY(hard_swish, a <= -3.0f  ? -0.0f
+                  : a >= 3.0f ? a
+                              : a * (a + 3.0f) * (1.0f / 6.0f))
 UNARY(clip, a<p[0] ? p[0] : a> p[1] ? p[1] : a)
 
 #define WEIR_UNARY(name)                                          \

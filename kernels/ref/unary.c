@@ -77,6 +77,14 @@ static double softplus_floats(double x) {
   return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
+static double hard_sigmoid_floats(double x) {
+  return x <= -3 ? 0 : x >= 3 ? 1 : (x + 3) / 6;
+}
+
+static double hard_swish_floats(double x) {
+  return x <= -3 ? -0.0 : x >= 3 ? x : x * (x + 3) / 6;
+}
+
 #define UNARY(op_name, types, floats, ints)                 \
   static weir_status run_##op_name(const weir_args *args) { \
     static const unary_rule rule = {floats, ints};          \
@@ -106,3 +114,5 @@ FLOATS(cos, cos);
 FLOATS(floor, floor);
 FLOATS(ceil, ceil);
 FLOATS(round, nearbyint); /* half to even, the default rounding */
+FLOATS(hard_sigmoid, hard_sigmoid_floats);
+FLOATS(hard_swish, hard_swish_floats);

@@ -73,7 +73,7 @@ static void write_params(const weir_graph *g, weir_strbuf *out) {
   for (uint32_t i = 0; i < g->param_count; i++) {
     weir_sv text = g->params[i].text;
     bool plain = text.size > 0;
-    for (size_t k = 0; k < text.size; k++)
+    for (size_t k = 0; k < text.size && !g->params[i].list; k++)
       plain = plain && strchr(
                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV"
                            "WXYZ0123456789_+-./",
@@ -146,8 +146,7 @@ static weir_status cut_and_check(const weir_env *env, const weir_graph *g,
   if (s == WEIR_OK)
     return weir_fail(err, WEIR_W5026, NULL,
                      "without its train and data sections the file gives "
-                     "another graph: are there params that are lists, or "
-                     "anchors in these sections?");
+                     "another graph: are there anchors in these sections?");
   s = weir_fail(err, WEIR_W5026, NULL,
                 "without its train and data sections, as %s, the graph does "
                 "not load: %s",

@@ -61,9 +61,10 @@ typedef struct weir_graph_port {
   bool has_default; /* inputs: may be left unfed */
 } weir_graph_port;
 
-/* A param of the main file that is no list: its value as text. */
+/* A param of the main file: its value as text. */
 typedef struct weir_graph_param {
   weir_sv name, text;
+  bool list; /* |text| is YAML, [1, 2] */
 } weir_graph_param;
 
 /* The first value of a variable, from the graph's `weights` file. Its bytes are

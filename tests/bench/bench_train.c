@@ -3,10 +3,10 @@
 /* Training steps, timed: loss, gradients and the optimizer of the graph's
  * `train` section.
  *
- *   bench_train lenet|mlp BATCH [--threads N] [--describe]
- *   bench_train lenet|mlp BATCH --serve
+ *   bench_train mlp|GRAPH BATCH [--threads N] [--describe]
+ *   bench_train mlp|GRAPH BATCH [--threads N] --serve
  *
- * Run it in the source folder (it reads graphs/lenet.weir.yaml). Prints the
+ * Run it in the source folder (it reads graphs/GRAPH.weir.yaml). Prints the
  * median and the least time of a step, with one thread its least processor
  * time too. Where a step goes: weir train GRAPH --profile.
  * --serve prints READY and answers each line "SECONDS" with the median in
@@ -22,7 +22,7 @@
 #include "runtime/graph/train/train_spec.h"
 #include "tests/exec/maker.h"
 
-enum { kMostSteps = 200000 };
+enum { kMostSteps = 200000, kMostFeeds = 8 };
 
 static const char kMlp[] =
     "weir: 1\n"
@@ -46,7 +46,8 @@ typedef struct bench {
   const weir_graph *graph; /* of |train| */
   weir_exec_session *session;
   weir_binding *binding;
-  weir_exec_feed feeds[2];
+  weir_exec_feed feeds[kMostFeeds];
+  uint32_t feed_count;
   weir_exec_fetch fetch;
 } bench;
 
@@ -56,15 +57,15 @@ static weir_graph *load(const char *name, const char *batch) {
   weir_load_options options = {
       .registry = weir_builtin_registry(), .params = &param, .param_count = 1};
   weir_graph *g = NULL;
+  char path[256];
   const weir_env *env = weir_env_system();
+  snprintf(path, sizeof path, "graphs/%s.weir.yaml", name);
   if (strcmp(name, "mlp") == 0)
     assert_ok(weir_graph_load_text(env, weir_sv_from(kMlp), "mlp", &options, &g,
                                    &err),
               &err);
   else
-    assert_ok(
-        weir_graph_load(env, "graphs/lenet.weir.yaml", &options, &g, &err),
-        &err);
+    assert_ok(weir_graph_load(env, path, &options, &g, &err), &err);
   return g;
 }
 
@@ -78,7 +79,8 @@ static void make_step(bench *b, const weir_graph *g) {
   b->graph = b->train->graph;
 }
 
-/* Random content; labels below 10. */
+/* Random content; labels below 10, tokens below 256, and classes of an i64 0 or
+ * 1. */
 static weir_tensor *random_tensor(const weir_value *value, bool label) {
   weir_error err = WEIR_ERROR_INIT;
   weir_tensor *t = NULL;
@@ -91,6 +93,8 @@ static weir_tensor *random_tensor(const weir_value *value, bool label) {
     state = state * 1664525u + 1013904223u;
     if (value->dtype == WEIR_F32)
       ((float *)t->data)[i] = (float)(state >> 8) / (float)(1 << 24);
+    else if (value->dtype == WEIR_I64)
+      ((int64_t *)t->data)[i] = (state >> 16) % (label ? 2 : 256);
     else
       ((uint8_t *)t->data)[i] = (uint8_t)((state >> 16) % (label ? 10 : 256));
   }
@@ -107,7 +111,8 @@ static void start(bench *b, const char *name, const char *batch, int threads) {
   weir_graph_unref(g);
   for (uint32_t i = 0; i < b->graph->input_count; i++) {
     weir_value_id id = b->graph->inputs[i].value;
-    b->feeds[i] = (weir_exec_feed){
+    if (b->graph->inputs[i].has_default) continue;
+    b->feeds[b->feed_count++] = (weir_exec_feed){
         id, random_tensor(&b->graph->values[id],
                           weir_sv_is(b->graph->inputs[i].name, "label"))};
   }
@@ -117,7 +122,7 @@ static void start(bench *b, const char *name, const char *batch, int threads) {
                                      &b->session, &err),
             &err);
   weir_exec_request request = {.feeds = b->feeds,
-                               .feed_count = b->graph->input_count,
+                               .feed_count = b->feed_count,
                                .fetches = &b->fetch,
                                .fetch_count = 1,
                                .targets = b->train->targets,
@@ -177,8 +182,8 @@ int main(int argc, char **argv) {
   bool describe = false, serves = false;
   if (argc < 3) {
     fprintf(stderr,
-            "bench_train lenet|mlp BATCH [--threads N] [--describe] "
-            "[--serve]\n");
+            "bench_train mlp|GRAPH BATCH [--threads N] "
+            "[--describe] [--serve]\n");
     return 2;
   }
   for (int i = 3; i < argc; i++) {

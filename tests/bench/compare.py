@@ -3,7 +3,7 @@
 """Times weir against its peers, turn by turn, and prints a table.
 
   compare.py [--weir build/cli/weir] [--bare build/tests/bench/bare_sgemm]
-             [--peers PYTHON] [--rounds 5] [CASE ...]
+             [--peers PYTHON] [--rounds 5] [--threads N] [CASE ...]
 
 PYTHON is an interpreter that has numpy, onnx, onnxruntime and torch; without
 it only weir's own figures are printed.  Each figure is the median over rounds
@@ -48,14 +48,27 @@ CASES = {
     "lm_train": ("lm", [], ["torch_lm_train"], 0),
 }
 
+for _name in ("resnet50", "mobilenet_v3", "bert_base", "gpt2_small"):
+    for _b in (1, 8):
+        CASES[f"{_name}{_b}"] = (
+            _name, ["-p", f"batch={_b}"],
+            [f"ort_{_name}{_b}", f"torch_{_name}{_b}"], 0)
+for _name in ("resnet50", "bert_base"):
+    CASES[f"{_name}_train8"] = (f"train {_name} 8", [],
+                                [f"torch_{_name}_train8"], 0)
+
 
 class Peer:
     """A process that times one case whenever it is asked."""
 
     def __init__(self, args, case):
         command = [args.peers, str(HERE / "peers.py"), case]
+        if args.threads:
+            command.append(str(args.threads))
         if case.startswith("train "):
             command = [args.train, *case.split()[1:], "--serve"]
+            if args.threads:
+                command[3:3] = ["--threads", str(args.threads)]
         if case == "lm":
             command = [args.lm, "--serve"]
         if case.startswith("bare_sgemm"):
@@ -92,6 +105,8 @@ def weir_burst(weir, graph, options, seconds):
 
 def measure(args, name, folder, rows):
     graph, options, peers, nodes = CASES[name]
+    if args.threads:
+        options = [*options, "--threads", str(args.threads)]
     names = [p for p in peers
              if (args.bare if p.startswith("bare") else args.peers)]
     peers = [Peer(args, p) for p in names]
@@ -169,6 +184,8 @@ def main():
     parser.add_argument("--bare", help="tests/bench/bare_sgemm of a build")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--threads", type=int,
+                        help="of weir, PyTorch and networks in ONNX Runtime")
     parser.add_argument("--csv", help="file for every round's figure")
     parser.add_argument("cases", nargs="*", default=[])
     args = parser.parse_args()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same work in ONNX Runtime and PyTorch, one process per case.
 
-`python3 peers.py CASE` prints READY, then for each line "SECONDS" on standard
+`python3 peers.py CASE [THREADS]` prints READY, then for each line "SECONDS" on standard
 input runs the case that long and prints the median in nanoseconds.  It sleeps
 in between, so that a driver can interleave it with weir.
 """
@@ -210,10 +210,101 @@ CASES["torch_mlp_train128"] = lambda: torch_mlp_train(128)
 CASES["torch_lm_train"] = torch_lm_train
 
 
+def torch_network(name, batch, compiled=False):
+    """A network of graphs/, forward; compiled: by torch.compile."""
+    import networks
+    import torch
+    module, x = networks.make(name, batch)
+    module.eval()
+    if compiled:
+        module = torch.compile(module)
+
+    def call():
+        with torch.inference_mode():
+            module(*x)
+    return call
+
+
+def ort_network(name, batch):
+    """The same by way of ONNX: the file that PyTorch exports."""
+    import io
+    import networks
+    import onnxruntime as ort
+    import torch
+    module, x = networks.make(name, batch)
+    names = networks.INPUTS[name]
+    file = io.BytesIO()
+    with torch.no_grad():
+        torch.onnx.export(module.eval(), x, file, dynamo=False,
+                          opset_version=20, input_names=names)
+    feeds = {k: v.numpy() for k, v in zip(names, x)}
+    text = file.getvalue()
+    del module, file
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    if THREADS:
+        options.intra_op_num_threads = THREADS
+    session = ort.InferenceSession(text, options,
+                                   providers=["CPUExecutionProvider"])
+    return bound(session, feeds, session.get_outputs()[-1].name)
+
+
+def torch_network_train(name, batch):
+    import networks
+    import torch
+    module, x = networks.make(name, batch)
+    if name == "resnet50":
+        parts = {True: [], False: []}
+        for p in module.parameters():
+            parts[p.dim() > 1].append(p)
+        optimizer = torch.optim.SGD(
+            [{"params": parts[True], "weight_decay": 1e-4},
+             {"params": parts[False]}], lr=0.1, momentum=0.9, fused=True)
+    else:
+        optimizer = torch.optim.AdamW(module.parameters(), lr=2e-5,
+                                      weight_decay=0.01, fused=True)
+    label = torch.randint(0, 2, (batch,))
+    loss_of = torch.nn.CrossEntropyLoss()
+
+    def call():
+        optimizer.zero_grad(set_to_none=True)
+        y = module(*x)
+        loss_of(y[-1] if isinstance(y, tuple) else y, label).backward()
+        optimizer.step()
+    return call
+
+
+def add_networks():
+    for name in ("resnet50", "mobilenet_v3", "bert_base", "gpt2_small"):
+        for b in (1, 8):
+            at = (name, b)
+            CASES[f"ort_{name}{b}"] = lambda at=at: ort_network(*at)
+            CASES[f"torch_{name}{b}"] = lambda at=at: torch_network(*at)
+            CASES[f"compiled_{name}{b}"] = (
+                lambda at=at: torch_network(*at, compiled=True))
+            CASES[f"torch_{name}_train{b}"] = (
+                lambda at=at: torch_network_train(*at))
+
+
+add_networks()
+THREADS = 0
+
+
+def limit_threads(count):
+    """Of PyTorch; ONNX Runtime is told when a session is made."""
+    global THREADS
+    THREADS = count
+    if sys.argv[1].startswith(("torch", "compiled", "ort")):
+        import torch
+        torch.set_num_threads(count)
+
+
 def median_ns(call, seconds):
     times = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 5:
+        if times and times[0] > 1e9 and len(times) == 2:
+            break  # steps of seconds
         start = time.perf_counter_ns()
         call()
         times.append(time.perf_counter_ns() - start)
@@ -229,6 +320,8 @@ def peak_bytes():
 
 
 def main():
+    if len(sys.argv) > 2:
+        limit_threads(int(sys.argv[2]))
     call = CASES[sys.argv[1]]()
     call()
     call()

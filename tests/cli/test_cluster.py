@@ -159,7 +159,7 @@ class Graphs(Case):
 
     def test_bits_of_one_process(self):
         crossed = {}
-        for i, path in enumerate(sorted((ROOT / "graphs").glob("*.weir.yaml"))):
+        for i, path in enumerate(sizes.graphs(ROOT)):
             if not ALL and path.name.split(".")[0] not in SOME:
                 continue
             for placer in PLACERS if LONG else BRIEF[i % len(BRIEF)]:

@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+import sizes
+
 WEIR, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
@@ -178,7 +180,7 @@ def several_devices_are_traced(folder):
 
 
 def main():
-    graphs = sorted((ROOT / "graphs").glob("*.weir.yaml"))
+    graphs = sizes.graphs(ROOT)
     if "half" in sys.argv[3:]:
         graphs = graphs[::2]
     elif "all" not in sys.argv[3:]:

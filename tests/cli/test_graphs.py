@@ -44,7 +44,7 @@ SLOW = "CLI_SANITIZED" in os.environ  # one way of each kind is enough
 
 def main():
     bad = 0
-    graphs = sorted((ROOT / "graphs").glob("*.weir.yaml"))
+    graphs = sizes.graphs(ROOT)
     for graph in graphs:
         first = run(graph, "--threads", 1)
         if first.returncode:

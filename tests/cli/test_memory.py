@@ -18,6 +18,8 @@ import sys
 import tempfile
 import unittest
 
+import sizes
+
 WEIR, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
 SANITIZED = "CLI_SANITIZED" in os.environ
@@ -84,7 +86,7 @@ class Memory(unittest.TestCase):
 
     def test_every_graph(self):
         cases = []
-        for graph in sorted((ROOT / "graphs").glob("*.weir.yaml")):
+        for graph in sizes.graphs(ROOT):
             text = graph.read_text()
             trains = "\ntrain:" in text
             cases += [(graph, c, i) for c in CLUSTERS

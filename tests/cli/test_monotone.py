@@ -14,6 +14,8 @@ import subprocess
 import sys
 import unittest
 
+import sizes
+
 WEIR = os.path.abspath(sys.argv[1])
 ROOT = pathlib.Path(sys.argv[2]).resolve()
 ALL = sys.argv[3] == "all"
@@ -27,8 +29,7 @@ MESHES = {"matmul_mesh", "mlp_mesh"}
 # Its sizes are those of the picture that it is fed.
 FED = {"lenet_photo": ["-i", "photo=u8:56x40x3=0"]}
 QUICK = {"recurrent", "logistic", "newton", "regression", "tiny_matmul"}
-GRAPHS = sorted(p.name.split(".")[0]
-                for p in (ROOT / "graphs").glob("*.weir.yaml"))
+GRAPHS = [p.name.split(".")[0] for p in sizes.graphs(ROOT)]
 if not ALL:
     GRAPHS = [g for g in GRAPHS if g in QUICK]
 

@@ -14,6 +14,8 @@ import sys
 import tempfile
 import unittest
 
+import sizes
+
 WEIR = os.path.abspath(sys.argv[1])
 ROOT = pathlib.Path(sys.argv[2]).resolve()
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
@@ -284,7 +286,7 @@ class Graphs(Case):
 
     def test_all(self):
         seen, crossing = collections.Counter(), 0
-        for path in sorted((ROOT / "graphs").glob("*.weir.yaml")):
+        for path in sizes.graphs(ROOT):
             edges = []
             # Its sizes are those of the picture that it is fed.
             fed = ("-i", "photo=u8:56x40x3=0") * ("photo" in path.name)

@@ -171,7 +171,7 @@ def check(path):
 
 
 def main():
-    graphs = sorted((ROOT / "graphs").glob("*.weir.yaml"))
+    graphs = sizes.graphs(ROOT)
     if QUICK:
         graphs = [g for g in graphs if g.name.split(".")[0] in SOME]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

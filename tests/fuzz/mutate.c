@@ -16,6 +16,7 @@
 
 #include "tests/fuzz/mutate_drive.h"
 #include "tests/fuzz/mutate_text.h"
+#include "tests/networks.h"
 
 /* Graph files with changes that keep their grammar, each through check, run,
  * place and train in one process:
@@ -103,7 +104,9 @@ static void add_folder(const char *folder) {
   for (struct dirent *e; (e = readdir(dir)) != NULL && count < SEEDS;) {
     char path[4096];
     size_t n = strlen(e->d_name);
-    if (n < 5 || strcmp(e->d_name + n - 5, ".yaml") != 0) continue;
+    if (n < 5 || strcmp(e->d_name + n - 5, ".yaml") != 0 ||
+        is_network(e->d_name))
+      continue;
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
     if ((paths[count++] = strdup(path)) == NULL) die("memory");
   }

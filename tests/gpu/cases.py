@@ -39,6 +39,10 @@ GRAPHS = (
     Graph("mlp_mesh", ("-i", "x=random:seed=3")),
     Graph("matmul_mesh", ("-i", "a=random:seed=3", "-i", "b=random:seed=4")))
 
+# Networks of hundreds of nodes: their kernels are those of these graphs, and the
+# stand-in would take minutes for them.
+NETWORKS = ("resnet50", "mobilenet_v3", "bert_base", "gpt2_small")
+
 # Where a graph runs: all that has kernels on one GPU; in one process, here and
 # there; over the processes of a cluster.
 Way = collections.namedtuple("Way", "name rules cluster spread")

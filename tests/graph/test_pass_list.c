@@ -58,7 +58,7 @@ static void each_pass_runs(void **state) {
     }
     weir_graph_unref(out);
   }
-  assert_int_equal(count, 8);
+  assert_int_equal(count, 9);
   weir_graph_unref(g);
 }
 
@@ -71,7 +71,8 @@ static void an_unknown_pass_is_refused(void **state) {
   assert_string_equal(err.id, "W0002");
   assert_non_null(
       strstr(err.message,
-             "load, gradients, train, worker, update, mesh, simplify, fuse"));
+             "load, gradients, train, worker, update, mesh, simplify, norms, "
+             "fuse"));
   assert_non_null(strstr(err.hint, "simplify"));
   assert_null(out);
   weir_graph_unref(g);

@@ -49,6 +49,12 @@ static double ref_elu(double x) {
 static double ref_leaky_relu(double x) {
   return x < 0 ? 0.75 * x : x;
 }
+static double ref_hard_sigmoid(double x) {
+  return x <= -3 ? 0 : x >= 3 ? 1 : (x + 3) / 6;
+}
+static double ref_hard_swish(double x) {
+  return x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) / 6;
+}
 static double ref_gelu(double x) {
   return x == -INFINITY ? 0 : 0.5 * x * (1 + erf(x * sqrt(0.5)));
 }
@@ -86,6 +92,8 @@ static const function functions[] = {
     {"round", nearbyint, 0, 0},
     {"elu", ref_elu, 4, 0},
     {"leaky_relu", ref_leaky_relu, 0.51, 0},
+    {"hard_sigmoid", ref_hard_sigmoid, 2, 0},
+    {"hard_swish", ref_hard_swish, 3, 0},
     {"gelu", ref_gelu, 4, 8e-7},
     {"gelu_tanh", ref_gelu_tanh, 8, 4e-6},
 };

@@ -169,10 +169,11 @@ static void check_case(const grad_case *c) {
 
 static void elementwise(void **state) {
   static const char *const kOps[] = {
-      "neg",      "abs",        "sign",     "square",     "relu", "exp",
-      "tanh",     "sigmoid",    "softplus", "erf",        "sin",  "cos",
-      "floor",    "ceil",       "round",    "leaky_relu", "elu",  "gelu",
-      "identity", "zeros_like", "ones_like"};
+      "neg",        "abs",          "sign",      "square",   "relu",
+      "exp",        "tanh",         "sigmoid",   "softplus", "erf",
+      "sin",        "cos",          "floor",     "ceil",     "round",
+      "leaky_relu", "elu",          "gelu",      "identity", "zeros_like",
+      "ones_like",  "hard_sigmoid", "hard_swish"};
   static const char *const kAbove[] = {"log", "sqrt", "rsqrt", "reciprocal"};
   (void)state;
   for (size_t i = 0; i < sizeof kOps / sizeof *kOps; i++)

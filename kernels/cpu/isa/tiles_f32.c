@@ -133,6 +133,12 @@ UNARY(leaky_relu, vselect(a < 0.0f, a *p[0], a))
 UNARY(elu, vselect(a < 0.0f, p[0] * vexpm1_negative(a), a))
 UNARY(gelu, vgelu(a))
 UNARY(gelu_tanh, vgelu_tanh(a))
+/* Of the ends the one that x is past; a NaN goes between them. */
+UNARY(hard_sigmoid,
+      vselect(a <= -3.0f, vset(0.0f),
+              vselect(a >= 3.0f, vset(1.0f), (a + 3.0f) * (1.0f / 6.0f))))
+UNARY(hard_swish, vselect(a <= -3.0f, vset(-0.0f),
+                          vselect(a >= 3.0f, a, a *(a + 3.0f) * (1.0f / 6.0f))))
 /* p: min and max, infinite when not given. NaN stays. */
 UNARY(clip, vselect(a < p[0], vset(p[0]), vselect(a > p[1], vset(p[1]), a)))
 
@@ -218,19 +224,50 @@ static void apply_sgd_f32(const weir_tile *t) {
 #define ENTRY(name) \
   { #name, WEIR_F32, 0, name##_f32 }
 
-const weir_tile_entry ISA(tiles_f32)[] = {
-    ENTRY(neg),          ENTRY(abs),          ENTRY(square),
-    ENTRY(sign),         ENTRY(relu),         ENTRY(exp),
-    ENTRY(log),          ENTRY(sqrt),         ENTRY(rsqrt),
-    ENTRY(reciprocal),   ENTRY(tanh),         ENTRY(sigmoid),
-    ENTRY(softplus),     ENTRY(erf),          ENTRY(sin),
-    ENTRY(cos),          ENTRY(floor),        ENTRY(ceil),
-    ENTRY(round),        ENTRY(identity),     ENTRY(leaky_relu),
-    ENTRY(elu),          ENTRY(gelu),         ENTRY(gelu_tanh),
-    ENTRY(clip),         ENTRY(add),          ENTRY(sub),
-    ENTRY(mul),          ENTRY(div),          ENTRY(min),
-    ENTRY(max),          ENTRY(equal),        ENTRY(not_equal),
-    ENTRY(less),         ENTRY(less_equal),   ENTRY(greater),
-    ENTRY(pow),          ENTRY(where),        ENTRY(greater_equal),
-    ENTRY(sigmoid_grad), ENTRY(tanh_grad),    ENTRY(relu_grad),
-    ENTRY(apply_sgd),    ENTRY(sigmoid_xent), {0}};
+const weir_tile_entry ISA(tiles_f32)[] = {ENTRY(neg),
+                                          ENTRY(abs),
+                                          ENTRY(square),
+                                          ENTRY(sign),
+                                          ENTRY(relu),
+                                          ENTRY(exp),
+                                          ENTRY(log),
+                                          ENTRY(sqrt),
+                                          ENTRY(rsqrt),
+                                          ENTRY(reciprocal),
+                                          ENTRY(tanh),
+                                          ENTRY(sigmoid),
+                                          ENTRY(softplus),
+                                          ENTRY(erf),
+                                          ENTRY(sin),
+                                          ENTRY(cos),
+                                          ENTRY(floor),
+                                          ENTRY(ceil),
+                                          ENTRY(round),
+                                          ENTRY(identity),
+                                          ENTRY(leaky_relu),
+                                          ENTRY(elu),
+                                          ENTRY(gelu),
+                                          ENTRY(gelu_tanh),
+                                          ENTRY(clip),
+                                          ENTRY(add),
+                                          ENTRY(sub),
+                                          ENTRY(mul),
+                                          ENTRY(div),
+                                          ENTRY(min),
+                                          ENTRY(max),
+                                          ENTRY(equal),
+                                          ENTRY(not_equal),
+                                          ENTRY(less),
+                                          ENTRY(less_equal),
+                                          ENTRY(greater),
+                                          ENTRY(pow),
+                                          ENTRY(where),
+                                          ENTRY(greater_equal),
+                                          ENTRY(sigmoid_grad),
+                                          ENTRY(tanh_grad),
+                                          ENTRY(relu_grad),
+                                          ENTRY(apply_sgd),
+                                          ENTRY(sigmoid_xent),
+                                          ENTRY(hard_sigmoid),
+                                          ENTRY(hard_swish),
+                                          {0}};

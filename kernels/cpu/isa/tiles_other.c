@@ -159,6 +159,8 @@ UNARY(cos, f64, cos(a))
 UNARY(floor, f64, floor(a))
 UNARY(ceil, f64, ceil(a))
 UNARY(round, f64, nearbyint(a))
+UNARY(hard_sigmoid, f64, a <= -3 ? 0.0 : a >= 3 ? 1.0 : (a + 3) / 6)
+UNARY(hard_swish, f64, a <= -3 ? -0.0 : a >= 3 ? a : a * (a + 3) / 6)
 BINARY(add, f64, a + b)
 BINARY(sub, f64, a - b)
 BINARY(mul, f64, a *b)
@@ -252,6 +254,8 @@ const weir_tile_entry ISA(tiles_other)[] = {E_NUMBERS(f64),
                                             E_CHECKED(i32),
                                             E_CHECKED(i64),
                                             E_CHECKED(u8),
+                                            E(hard_sigmoid, f64),
+                                            E(hard_swish, f64),
                                             E(exp, f64),
                                             E(log, f64),
                                             E(sqrt, f64),

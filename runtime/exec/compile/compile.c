@@ -219,6 +219,28 @@ static weir_status plain_node(weir_compiler *c, weir_node_id id,
 
 /* ---- Groups: emitted when their last member is met. */
 
+static weir_status alone(weir_compiler *c, weir_node_id id, const char *reason,
+                         weir_error *err) {
+  WEIR_TRY(plain_node(c, id, err));
+  if (c->instrs[id] == WEIR_NO_INDEX || c->elsewhere) return WEIR_OK;
+  weir_instr_spec *s = &c->builder->instrs.items[c->instrs[id]].spec;
+  if (s->node_order == id) s->reason = reason;
+  return WEIR_OK;
+}
+
+/* The group without its last member, a pooling, which comes behind it. */
+static weir_status without_pool(weir_compiler *c, uint32_t group, bool *done,
+                                const char *why, weir_error *err) {
+  weir_node_id pool = c->group_head[group], rest = c->group_next[pool];
+  bool pools = (c->graph->nodes[pool].op->flags & WEIR_OP_WINDOW) != 0;
+  if (!pools || rest == WEIR_NO_INDEX || c->group_next[rest] == WEIR_NO_INDEX)
+    return WEIR_OK;
+  c->group_head[group] = rest;
+  WEIR_TRY(weir_compile_group(c, group, done, &(const char *){NULL}, err));
+  c->group_head[group] = pool;
+  return *done ? alone(c, pool, why, err) : WEIR_OK;
+}
+
 static weir_status group_member(weir_compiler *c, weir_node_id id,
                                 weir_error *err) {
   uint32_t group = c->graph->nodes[id].group;
@@ -226,9 +248,9 @@ static weir_status group_member(weir_compiler *c, weir_node_id id,
   bool done = false;
   const char *reason = NULL;
   WEIR_TRY(weir_compile_group(c, group, &done, &reason, err));
+  if (!done) WEIR_TRY(without_pool(c, group, &done, reason, err));
   if (done) return WEIR_OK;
-  /* Members one by one, in node order: the list runs backwards. Any kernel
-   * takes them, because values inside a group are never N16. */
+  /* One by one, the list runs backwards; values inside are never N16. */
   weir_node_id list = WEIR_NO_INDEX;
   for (weir_node_id m = c->group_head[group]; m != WEIR_NO_INDEX;) {
     weir_node_id next = c->group_next[m];
@@ -236,12 +258,8 @@ static weir_status group_member(weir_compiler *c, weir_node_id id,
     list = m;
     m = next;
   }
-  for (weir_node_id m = list; m != WEIR_NO_INDEX; m = c->group_next[m]) {
-    WEIR_TRY(plain_node(c, m, err));
-    if (c->instrs[m] == WEIR_NO_INDEX || c->elsewhere) continue;
-    weir_instr_spec *s = &c->builder->instrs.items[c->instrs[m]].spec;
-    if (s->node_order == m) s->reason = reason;
-  }
+  for (weir_node_id m = list; m != WEIR_NO_INDEX; m = c->group_next[m])
+    WEIR_TRY(alone(c, m, reason, err));
   return WEIR_OK;
 }
 

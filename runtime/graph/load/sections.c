@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "runtime/base/number.h"
+#include "runtime/base/strbuf.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/device/kind.h"
 #include "runtime/graph/eval/eval_const.h"
@@ -123,6 +124,34 @@ static bool param_text(weir_loader *l, const weir_named_const *c,
   return out->data != NULL || weir_report_memory(l);
 }
 
+/* The same of a list; text in single quotes, as names could be numbers. */
+static bool list_text(weir_loader *l, const weir_const *list, weir_sv *out) {
+  weir_strbuf text;
+  weir_strbuf_init(&text, l->alloc);
+  weir_strbuf_text(&text, "[");
+  bool good = true;
+  for (uint32_t i = 0; good && i < list->count; i++) {
+    const weir_named_const item = {.value = list->items[i]};
+    bool quoted = item.value.kind == WEIR_CONST_STRING;
+    weir_sv one = {NULL, 0};
+    good = param_text(l, &item, &one);
+    weir_strbuf_text(&text, i > 0 ? ", " : "");
+    weir_strbuf_text(&text, quoted ? "'" : "");
+    for (size_t k = 0; k < one.size; k++) {
+      if (quoted && one.data[k] == '\'') weir_strbuf_text(&text, "'");
+      weir_strbuf_append(&text, one.data + k, 1);
+    }
+    weir_strbuf_text(&text, quoted ? "'" : "");
+  }
+  weir_strbuf_text(&text, "]");
+  weir_sv view = weir_strbuf_view(&text);
+  *out = (weir_sv){NULL, view.size};
+  if (good && weir_strbuf_status(&text, NULL) == WEIR_OK)
+    out->data = weir_arena_string(l->arena, view.data, view.size);
+  weir_strbuf_release(&text);
+  return good && (out->data != NULL || weir_report_memory(l));
+}
+
 static bool env_text(tree_walk *w, const weir_yaml *y, weir_sv body,
                      weir_sv *out) {
   weir_loader *l = w->l;
@@ -210,9 +239,12 @@ static bool keep_params(weir_loader *l, const weir_module *m, weir_graph *g) {
   if (params == NULL) return weir_report_memory(l);
   for (size_t i = 0; i < m->param_count; i++) {
     const weir_named_const *c = &m->consts.items[i];
-    if (c->value.kind == WEIR_CONST_LIST) continue;
-    params[g->param_count].name = c->name;
-    if (!param_text(l, c, &params[g->param_count++].text)) return false;
+    weir_graph_param *p = &params[g->param_count++];
+    p->name = c->name;
+    p->list = c->value.kind == WEIR_CONST_LIST;
+    if (!(p->list ? list_text(l, &c->value, &p->text)
+                  : param_text(l, c, &p->text)))
+      return false;
   }
   g->params = params;
   return true;

@@ -6,14 +6,15 @@
 #include "runtime/base/map.h"
 #include "runtime/graph/hash.h"
 #include "runtime/graph/pass/pass_fuse.h"
+#include "runtime/graph/pass/pass_norm.h"
 #include "runtime/graph/pass/pass_simplify.h"
 #include "runtime/graph/pass/pass_specialize.h"
 #include "runtime/graph/pass/updates.h"
 
-/* Targets (updates.c), simplify, fuse, in this order: updates must be targets
- * before nodes without a reader go, and groups depend on the readers of a
- * value, so they come last. Fusing keeps ids, hence the maps of simplify are
- * those of the whole cut. */
+/* Targets (updates.c), simplify, fold_norms, fuse, in this order: updates must
+ * be targets before nodes without a reader go, and both folds and groups depend
+ * on the readers of a value. Fusing keeps ids, hence the maps of simplify and
+ * of fold_norms behind it are those of the whole cut. */
 
 /* One cut under way. */
 typedef struct cutter {
@@ -55,6 +56,43 @@ static weir_status simplify(cutter *c, weir_graph **out, weir_error *err) {
                              err);
 }
 
+static void follow(const weir_value_id *map, weir_value_id *ids, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (ids[i] != UINT32_MAX) ids[i] = map[ids[i]];
+}
+
+/* |*graph| with its batch norms folded; the maps follow. */
+static weir_status fold_norms(cutter *c, weir_graph **graph, weir_error *err) {
+  const weir_graph *old = c->request->graph, *simple = *graph;
+  const weir_cut *out = c->out;
+  weir_graph *folded = NULL;
+  bool *assigned =
+      weir_alloc_array(c->alloc, simple->value_count, sizeof *assigned);
+  weir_value_id *values =
+      weir_alloc_array(c->alloc, simple->value_count, sizeof *values);
+  weir_node_id *nodes =
+      weir_alloc_array(c->alloc, simple->node_count, sizeof *nodes);
+  weir_status s = WEIR_OK;
+  if (assigned == NULL || values == NULL || nodes == NULL) {
+    s = weir_fail_memory(err, simple->value_count * sizeof *values);
+  } else {
+    weir_graph_mark_assigned(old, out->values, assigned);
+    s = weir_graph_fold_norms(simple, out->fetches, out->fetch_count, assigned,
+                              values, nodes, &folded, err);
+  }
+  if (s == WEIR_OK) {
+    follow(values, out->values, old->value_count);
+    follow(values, out->fetches, out->fetch_count);
+    follow(nodes, out->targets, out->target_count);
+    weir_graph_unref(*graph);
+    *graph = folded;
+  }
+  weir_free(c->alloc, assigned);
+  weir_free(c->alloc, values);
+  weir_free(c->alloc, nodes);
+  return s;
+}
+
 static bool shapes_known(const weir_graph *g) {
   for (weir_value_id v = 0; v < g->value_count; v++)
     if (!weir_shape_known(g->values[v].shape)) return false;
@@ -78,6 +116,7 @@ static weir_status run(cutter *c, weir_error *err) {
     out->fetches[k] = out->values[r->values[k]];
   for (uint32_t k = 0; s == WEIR_OK && k < out->target_count; k++)
     out->targets[k] = c->nodes[c->targets[k]];
+  if (s == WEIR_OK && !r->no_fusion) s = fold_norms(c, &simple, err);
   if (s == WEIR_OK && !r->no_fusion)
     s = weir_graph_fuse(simple, out->fetches, out->fetch_count, &fused, err);
   if (s == WEIR_OK) out->graph = weir_graph_ref(fused != NULL ? fused : simple);

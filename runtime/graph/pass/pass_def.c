@@ -5,6 +5,7 @@
 
 #include "runtime/base/diag/nearest.h"
 #include "runtime/base/join.h"
+#include "runtime/graph/pass/pass_norm.h"
 #include "runtime/graph/pass/pass_simplify.h"
 
 static weir_sv name_at(const void *self, size_t i) {
@@ -43,8 +44,8 @@ weir_status weir_pass_run(const weir_graph *graph, const char *name,
   return pass->run(graph, out_graph, err);
 }
 
-weir_status weir_pass_outputs(const weir_graph *graph, weir_graph **out_graph,
-                              weir_error *err) {
+static weir_status simplify(const weir_graph *graph, weir_value_id *map,
+                            weir_graph **out_graph, weir_error *err) {
   *out_graph = NULL;
   weir_value_id *targets =
       weir_alloc_array(graph->alloc, graph->output_count + 1, sizeof *targets);
@@ -55,7 +56,37 @@ weir_status weir_pass_outputs(const weir_graph *graph, weir_graph **out_graph,
   weir_simplify_options options = {.values = targets,
                                    .value_count = graph->output_count};
   weir_status s =
-      weir_graph_simplify(graph, &options, NULL, NULL, out_graph, err);
+      weir_graph_simplify(graph, &options, map, NULL, out_graph, err);
   weir_free(graph->alloc, targets);
+  return s;
+}
+
+weir_status weir_pass_outputs(const weir_graph *graph, weir_graph **out_graph,
+                              weir_error *err) {
+  return simplify(graph, NULL, out_graph, err);
+}
+
+weir_status weir_pass_norms_folded(const weir_graph *graph,
+                                   weir_graph **out_graph, weir_error *err) {
+  const weir_allocator *a = graph->alloc;
+  weir_graph *simple = NULL;
+  bool *assigned = NULL;
+  *out_graph = NULL;
+  weir_value_id *map = weir_alloc_array(a, graph->value_count, sizeof *map);
+  if (map == NULL)
+    return weir_fail_memory(err, graph->value_count * sizeof *map);
+  weir_status s = simplify(graph, map, &simple, err);
+  if (s == WEIR_OK) {
+    assigned = weir_alloc_array(a, simple->value_count, sizeof *assigned);
+    if (assigned == NULL) s = weir_fail_memory(err, simple->value_count);
+  }
+  if (s == WEIR_OK) {
+    weir_graph_mark_assigned(graph, map, assigned);
+    s = weir_graph_fold_norms(simple, NULL, 0, assigned, NULL, NULL, out_graph,
+                              err);
+  }
+  weir_free(a, assigned);
+  weir_free(a, map);
+  weir_graph_unref(simple);
   return s;
 }

@@ -34,5 +34,8 @@ weir_status weir_pass_run(const weir_graph *graph, const char *name,
  */
 weir_status weir_pass_outputs(const weir_graph *graph, weir_graph **out_graph,
                               weir_error *err);
+/* The same with batch norms folded into their convolutions. Errors: W6001. */
+weir_status weir_pass_norms_folded(const weir_graph *graph,
+                                   weir_graph **out_graph, weir_error *err);
 
 #endif

@@ -85,7 +85,8 @@ bool weir_train_want(weir_train_reader *r, const weir_yaml *y,
 const weir_graph_param *weir_train_param(const weir_train_reader *r,
                                          weir_sv name) {
   for (uint32_t i = 0; i < r->graph->param_count; i++)
-    if (weir_sv_equal(r->graph->params[i].name, name))
+    if (!r->graph->params[i].list &&
+        weir_sv_equal(r->graph->params[i].name, name))
       return &r->graph->params[i];
   return NULL;
 }

@@ -129,7 +129,7 @@ class Table:
 
 def zoo(args, folder, cluster):
     """Graphs with their costs, measured on this machine."""
-    for path in sorted((ROOT / "graphs").glob("*.weir.yaml")):
+    for path in sizes.graphs(ROOT):
         name = path.name.removesuffix(".weir.yaml")
         costs = folder / f"{name}.costs"
         try:

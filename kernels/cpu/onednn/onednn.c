@@ -3,11 +3,12 @@
  * shares blocks out, and a second pool below it would compete for the cores and
  * make sums depend on its size. Builds of oneDNN without OpenMP need no care,
  * so the two functions are stand-ins there. */
-#include "kernels/cpu/gemm/onednn.h"
+#include "kernels/cpu/onednn/onednn.h"
 
 #include <assert.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
+
+#include "kernels/cpu/onednn/onednn_api.h"
 
 #if DNNL_CPU_RUNTIME == DNNL_RUNTIME_OMP
 extern void omp_set_num_threads(int threads);
@@ -34,9 +35,9 @@ uint32_t weir_onednn_number(void) {
 
 /* Asking oneDNN for its set fixes it: so the limit comes first. */
 bool weir_onednn_limit(int level) {
-  static const dnnl_cpu_isa_t kLimits[] = {dnnl_cpu_isa_sse41,
-                                           dnnl_cpu_isa_sse41,
-                                           dnnl_cpu_isa_avx2, dnnl_cpu_isa_all};
+  static const dnnl_cpu_isa_t kLimits[] = {
+      dnnl_cpu_isa_sse41, dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2,
+      WEIR_DNNL_ISA_ALL};
   assert(level >= 0 && level <= 3);
   (void)dnnl_set_max_cpu_isa(kLimits[level]);
   unsigned now = (unsigned)dnnl_get_effective_cpu_isa();
@@ -46,17 +47,18 @@ bool weir_onednn_limit(int level) {
   return has == level;
 }
 
-static int enter(void) {
+int weir_onednn_enter(void) {
   int threads = omp_get_max_threads();
   if (threads != 1) omp_set_num_threads(1);
   return threads;
 }
 
-static void leave(int threads) {
+void weir_onednn_leave(int threads) {
   if (threads != 1) omp_set_num_threads(threads);
 }
 
-static weir_status check(dnnl_status_t s, const char *what, weir_error *err) {
+weir_status weir_onednn_check(dnnl_status_t s, const char *what,
+                              weir_error *err) {
   if (s == dnnl_success) return WEIR_OK;
   if (s == dnnl_out_of_memory)
     return weir_fail(err, WEIR_W6001, NULL, "oneDNN: no memory for %s", what);
@@ -66,10 +68,10 @@ static weir_status check(dnnl_status_t s, const char *what, weir_error *err) {
 
 weir_status weir_onednn_sgemm(const weir_sgemm *g, const float *a,
                               const float *b, float *c, weir_error *err) {
-  int threads = enter();
+  int threads = weir_onednn_enter();
   dnnl_status_t s =
       dnnl_sgemm(g->a_t ? 'T' : 'N', g->b_t ? 'T' : 'N', g->m, g->n, g->k, 1.0f,
                  a, g->lda, b, g->ldb, 0.0f, c, g->ldc);
-  leave(threads);
-  return check(s, "sgemm", err);
+  weir_onednn_leave(threads);
+  return weir_onednn_check(s, "sgemm", err);
 }

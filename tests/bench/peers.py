@@ -10,6 +10,8 @@ import time
 
 import numpy as np
 
+import graphs
+
 
 def onnx_session(nodes, inputs, outputs, weights=()):
     import onnxruntime as ort
@@ -194,6 +196,20 @@ def torch_lm_train():
     return call
 
 
+def torch_conv(shape, batch, last):
+    """One convolution, its images and weights in rows or channels last."""
+    import torch
+    c, oc, k, stride, size = shape
+    form = torch.channels_last if last else torch.contiguous_format
+    x = torch.rand(batch, c, size, size).to(memory_format=form)
+    w = torch.rand(oc, c, k, k).to(memory_format=form)
+
+    def call():
+        with torch.inference_mode():
+            torch.nn.functional.conv2d(x, w, None, stride, k // 2)
+    return call
+
+
 CASES = {"ort_chain": ort_chain, "ort_wide": ort_wide}
 for _n in (64, 256, 1024, 2048):
     CASES[f"ort_matmul{_n}"] = lambda n=_n: ort_matmul(n)
@@ -206,6 +222,11 @@ for _b in (1, 8, 64):
 
 for _b in (64, 256):
     CASES[f"torch_lenet_train{_b}"] = lambda b=_b: torch_lenet_train(b)
+for _b in (1, 8):
+    for _s in graphs.CONVS:
+        for _last, _prefix in ((False, "torch_"), (True, "torch_last_")):
+            CASES[_prefix + graphs.conv_name(_s, _b)] = (
+                lambda s=_s, b=_b, last=_last: torch_conv(s, b, last))
 CASES["torch_mlp_train128"] = lambda: torch_mlp_train(128)
 CASES["torch_lm_train"] = torch_lm_train
 

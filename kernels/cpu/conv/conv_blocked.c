@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "kernels/cpu/conv/conv_blocked_plan.h"
 #include "kernels/cpu/conv/conv_plan.h"
 #include "kernels/cpu/ew/ew_build.h"
 #include "kernels/cpu/ew/ew_run.h"

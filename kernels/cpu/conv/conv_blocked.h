@@ -42,13 +42,4 @@ typedef struct weir_conv_blocked {
   const weir_ew *epilogue; /* or NULL */
 } weir_conv_blocked;
 
-/* Plans |call|, conv2d, whose output lies as |y_layout| says. False with the
- * reason when oneDNN does not take it. Operands are those of the call. */
-bool weir_conv_blocked_plan(const weir_call *call, weir_layout y_layout,
-                            weir_conv_blocked *out, weir_why *why);
-
-/* The primitive for |plan|'s pieces. */
-void weir_conv_blocked_spec(const weir_conv_blocked *plan,
-                            weir_onednn_conv_spec *out);
-
 #endif

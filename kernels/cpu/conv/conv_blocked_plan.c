@@ -10,6 +10,8 @@
  * is what oneDNN's register tiles hold.
  * 1 x 1 windows of few output channels are left to the product that reads x in
  * place (conv_gemm.c): turning x takes a fixed share of their work, 1 in oc. */
+#include "kernels/cpu/conv/conv_blocked_plan.h"
+
 #include <assert.h>
 #include <string.h>
 

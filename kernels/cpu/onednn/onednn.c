@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The door to oneDNN. A call uses the calling thread alone: the executor's pool
  * shares blocks out, and a second pool below it would compete for the cores and
- * make sums depend on its size. Builds of oneDNN without OpenMP need no care,
- * so the two functions are stand-ins there. */
+ * make sums depend on its size. */
 #include "kernels/cpu/onednn/onednn.h"
 
 #include <assert.h>
 #include <stdio.h>
 
 #include "kernels/cpu/onednn/onednn_api.h"
-
-#if DNNL_CPU_RUNTIME == DNNL_RUNTIME_OMP
-extern void omp_set_num_threads(int threads);
-extern int omp_get_max_threads(void);
-#else
-static void omp_set_num_threads(int threads) {
-  (void)threads;
-}
-static int omp_get_max_threads(void) {
-  return 1;
-}
-#endif
 
 void weir_onednn_version(char *text, size_t capacity) {
   const dnnl_version_t *v = dnnl_version();
@@ -45,25 +32,6 @@ bool weir_onednn_limit(int level) {
             : (now & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2             ? 2
                                                                          : 1;
   return has == level;
-}
-
-int weir_onednn_enter(void) {
-  int threads = omp_get_max_threads();
-  if (threads != 1) omp_set_num_threads(1);
-  return threads;
-}
-
-void weir_onednn_leave(int threads) {
-  if (threads != 1) omp_set_num_threads(threads);
-}
-
-weir_status weir_onednn_check(dnnl_status_t s, const char *what,
-                              weir_error *err) {
-  if (s == dnnl_success) return WEIR_OK;
-  if (s == dnnl_out_of_memory)
-    return weir_fail(err, WEIR_W6001, NULL, "oneDNN: no memory for %s", what);
-  return weir_fail(err, WEIR_W5001, NULL, "oneDNN: %s failed with status %d",
-                   what, (int)s);
 }
 
 weir_status weir_onednn_sgemm(const weir_sgemm *g, const float *a,

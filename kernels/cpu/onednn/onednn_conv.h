@@ -35,6 +35,7 @@ typedef struct weir_onednn_conv weir_onednn_conv;
 /* Whether oneDNN was built with convolutions; known when weir is built. */
 bool weir_onednn_has_conv(void);
 
+/* Makes the primitives. Errors: W6001, W5001. */
 WEIR_MUST_USE weir_status weir_onednn_conv_create(
     const weir_onednn_conv_spec *spec, const weir_allocator *alloc,
     weir_onednn_conv **out_conv, weir_error *err);
@@ -59,6 +60,7 @@ typedef struct weir_onednn_conv_io {
   void *scratch;
 } weir_onednn_conv_io;
 
+/* Convolves one image. Thread-safe. Errors: W6001, W5001. */
 WEIR_MUST_USE weir_status weir_onednn_conv_run(const weir_onednn_conv *conv,
                                                const weir_onednn_conv_io *io,
                                                weir_error *err);

@@ -66,6 +66,14 @@ static void pack_piece(void *arg, int64_t k, int worker) {
 
 /* ---- x in blocks */
 
+/* Known sizes: a call of memcpy would take longer than the copy. */
+static inline void copy_vector(float *to, const float *from, int lanes) {
+  if (lanes == 8)
+    memcpy(to, from, 8 * sizeof *to);
+  else
+    memcpy(to, from, 16 * sizeof *to);
+}
+
 /* Every |stride|-th pixel of a vector of channels, from rows or blocks. */
 static void thin_out(const weir_conv_blocked *p, float *to, const float *x) {
   const weir_conv_dims *d = &p->dims;
@@ -74,7 +82,7 @@ static void thin_out(const weir_conv_blocked *p, float *to, const float *x) {
     for (int64_t k = 0; k < d->ow; k++, to += lanes) {
       int64_t at = i * d->window.stride[0] * d->w + k * d->window.stride[1];
       if (!p->x_plain)
-        memcpy(to, x + at * lanes, (size_t)lanes * sizeof *to);
+        copy_vector(to, x + at * lanes, p->lanes);
       else
         for (int64_t c = 0; c < lanes; c++) to[c] = x[c * plane + at];
     }

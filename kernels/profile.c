@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/cpu/gemm/onednn.h"
 #include "kernels/cpu/isa/choose.h"
+#include "kernels/cpu/onednn/onednn.h"
 #include "runtime/base/machine/machine.h"
 
 enum { kRules = 2, kX86 = 1, kOther = 2 };

@@ -151,8 +151,16 @@ typedef enum weir_layout {
   WEIR_LAYOUT_PLAIN, /* row-major */
   /* [ceil(n/16)][c][h][w][16 images]; lanes of images that are not there hold
    * anything. */
-  WEIR_LAYOUT_N16
+  WEIR_LAYOUT_N16,
+  /* [n][c / 8][h][w][8 channels]; c is a multiple of 8. The other with 16. */
+  WEIR_LAYOUT_C8,
+  WEIR_LAYOUT_C16
 } weir_layout;
+
+/* Channels that lie side by side; 0: it is no layout of blocks of channels. */
+static inline int weir_layout_channels(weir_layout layout) {
+  return layout == WEIR_LAYOUT_C8 ? 8 : layout == WEIR_LAYOUT_C16 ? 16 : 0;
+}
 
 /* One operand of a call: known shape, and its data when that is constant. */
 typedef struct weir_operand {

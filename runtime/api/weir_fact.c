@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/cpu/gemm/onednn.h"
+#include "kernels/cpu/onednn/onednn.h"
 #include "kernels/kernel.h"
 #include "runtime/base/machine/machine.h"
 #include "runtime/base/quantity.h"

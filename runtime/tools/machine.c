@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/cpu/gemm/onednn_probe.h"
+#include "kernels/cpu/onednn/onednn_probe.h"
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/profile.h"
 #include "runtime/api/weir_internal.h"

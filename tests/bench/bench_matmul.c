@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "kernels/cpu/gemm/onednn.h"
+#include "kernels/cpu/onednn/onednn.h"
 #include "kernels/kernel.h"
 #include "kernels/registry.h"
 

@@ -47,6 +47,10 @@ CASES = {
     "mlp_train128": ("train mlp 128", [], ["torch_mlp_train128"], 0),
     "lm_train": ("lm", [], ["torch_lm_train"], 0),
 }
+# Run when asked for: `conv` is all of them.
+CONV_CASES = {
+    name: (name, [], [f"torch_{name}", f"torch_last_{name}"], 0)
+    for name in (graphs.conv_name(s, b) for b in (1, 8) for s in graphs.CONVS)}
 
 for _name in ("resnet50", "mobilenet_v3", "bert_base", "gpt2_small"):
     for _b in (1, 8):
@@ -104,7 +108,7 @@ def weir_burst(weir, graph, options, seconds):
 
 
 def measure(args, name, folder, rows):
-    graph, options, peers, nodes = CASES[name]
+    graph, options, peers, nodes = {**CASES, **CONV_CASES}[name]
     if args.threads:
         options = [*options, "--threads", str(args.threads)]
     names = [p for p in peers
@@ -189,9 +193,12 @@ def main():
     parser.add_argument("--csv", help="file for every round's figure")
     parser.add_argument("cases", nargs="*", default=[])
     args = parser.parse_args()
-    unknown = [c for c in args.cases if c not in CASES]
+    args.cases = [c for name in args.cases
+                  for c in (CONV_CASES if name == "conv" else [name])]
+    unknown = [c for c in args.cases if c not in {**CASES, **CONV_CASES}]
     if unknown:
-        sys.exit(f"unknown case {unknown[0]}; known: {', '.join(CASES)}")
+        sys.exit(f"unknown case {unknown[0]}; known: {', '.join(CASES)}, "
+                 f"conv (all of {', '.join(CONV_CASES)})")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         folder = graphs.write(folder)

@@ -30,6 +30,31 @@ outputs: [c]
 """
 
 
+# Twelve of ResNet-50's convolutions: channels in and out, kernel, stride, size.
+CONVS = [(3, 64, 7, 2, 224), (64, 64, 1, 1, 56), (64, 64, 3, 1, 56),
+         (64, 256, 1, 1, 56), (256, 64, 1, 1, 56), (128, 128, 3, 2, 56),
+         (256, 512, 1, 2, 56), (128, 512, 1, 1, 28), (128, 128, 3, 1, 28),
+         (256, 256, 3, 1, 14), (512, 512, 3, 1, 7), (2048, 512, 1, 1, 7)]
+
+
+def conv_name(shape, batch):
+    c, oc, k, stride, size = shape
+    return f"conv{c}x{oc}k{k}s{stride}h{size}b{batch}"
+
+
+def conv(shape, batch):
+    """A convolution whose weights are fed like its images."""
+    c, oc, k, stride, size = shape
+    return f"""weir: 1
+inputs:
+  x: f32[{batch}, {c}, {size}, {size}]
+  w: f32[{oc}, {c}, {k}, {k}]
+nodes:
+  y: conv2d(x, w, stride={stride}, pad={k // 2})
+outputs: [y]
+"""
+
+
 def one():
     return """weir: 1
 inputs:
@@ -58,6 +83,8 @@ def write(folder):
     texts = {"chain": chain(10000), "wide": wide(10000),
              "one": one(), "load100k": layered(100000)}
     texts.update({f"matmul{n}": matmul(n) for n in (64, 256, 1024, 2048)})
+    texts.update({conv_name(s, b): conv(s, b)
+                  for s in CONVS for b in (1, 8)})
     for name, text in texts.items():
         (folder / f"{name}.weir.yaml").write_text(text)
     return folder

@@ -4,11 +4,17 @@
 `python3 peers.py CASE [THREADS]` prints READY, then for each line "SECONDS" on standard
 input runs the case that long and prints the median in nanoseconds.  It sleeps
 in between, so that a driver can interleave it with weir.
+
+`OMP_NUM_THREADS=1 python3 peers.py --processor CASE...` prints the least
+processor time of each case in nanoseconds instead, which other work on the
+machine moves less; a CASE is the start of a name.
 """
 import sys
 import time
 
 import numpy as np
+
+import graphs
 
 
 def onnx_session(nodes, inputs, outputs, weights=()):
@@ -194,6 +200,20 @@ def torch_lm_train():
     return call
 
 
+def torch_conv(shape, batch, last):
+    """One convolution, its images and weights in rows or channels last."""
+    import torch
+    c, oc, k, stride, size = shape
+    form = torch.channels_last if last else torch.contiguous_format
+    x = torch.rand(batch, c, size, size).to(memory_format=form)
+    w = torch.rand(oc, c, k, k).to(memory_format=form)
+
+    def call():
+        with torch.inference_mode():
+            torch.nn.functional.conv2d(x, w, None, stride, k // 2)
+    return call
+
+
 CASES = {"ort_chain": ort_chain, "ort_wide": ort_wide}
 for _n in (64, 256, 1024, 2048):
     CASES[f"ort_matmul{_n}"] = lambda n=_n: ort_matmul(n)
@@ -206,6 +226,11 @@ for _b in (1, 8, 64):
 
 for _b in (64, 256):
     CASES[f"torch_lenet_train{_b}"] = lambda b=_b: torch_lenet_train(b)
+for _b in (1, 8):
+    for _s in graphs.CONVS:
+        for _last, _prefix in ((False, "torch_"), (True, "torch_last_")):
+            CASES[_prefix + graphs.conv_name(_s, _b)] = (
+                lambda s=_s, b=_b, last=_last: torch_conv(s, b, last))
 CASES["torch_mlp_train128"] = lambda: torch_mlp_train(128)
 CASES["torch_lm_train"] = torch_lm_train
 
@@ -319,7 +344,23 @@ def peak_bytes():
     return 0
 
 
+def least_processor_ns(call, seconds=0.1):
+    least, spent, runs = 0, 0, 0
+    while spent < seconds * 1e9 or runs < 5:
+        start = time.process_time_ns()
+        call()
+        took = time.process_time_ns() - start
+        least = took if runs == 0 else min(least, took)
+        spent, runs = spent + took, runs + 1
+    return least
+
+
 def main():
+    if sys.argv[1] == "--processor":
+        for name in (n for start in sys.argv[2:] for n in CASES
+                     if n.startswith(start)):
+            print(name, least_processor_ns(CASES[name]()), flush=True)
+        return
     if len(sys.argv) > 2:
         limit_threads(int(sys.argv[2]))
     call = CASES[sys.argv[1]]()

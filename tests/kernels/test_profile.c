@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernels/cpu/gemm/onednn.h"
+#include "kernels/cpu/onednn/onednn.h"
 #include "runtime/base/machine/machine.h"
 #include "tests/check.h"
 

@@ -34,8 +34,7 @@ DOORS = {
     r"yaml\.h": {"runtime/base/yaml/yaml_build.h"},
     r"zlib\.h": 1,
     r"png\.h": 1,
-    r"(oneapi/)?dnnl[./].*": {"kernels/cpu/gemm/onednn.c",
-                              "kernels/cpu/gemm/onednn_probe.c"},
+    r"(oneapi/)?dnnl[./].*": {"kernels/cpu/onednn/onednn_api.h"},
     r"omp\.h": 1,
     r"cuda.*|cublas.*|driver_types\.h|cooperative_groups.*|mma\.h|"
     r"vector_types\.h|math_constants\.h": {"runtime/device/cuda/",

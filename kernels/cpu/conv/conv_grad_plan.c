@@ -56,6 +56,9 @@ bool weir_conv_grad_plan(const weir_call *call, const weir_operand *x,
   if (x->elements == 0 || y->elements == 0 || w->elements == 0)
     return weir_no(why, "no elements");
   if (x->dims[0] < 16) return weir_no(why, "fewer than 16 images");
+  if (weir_layout_channels(x->layout) > 0 ||
+      weir_layout_channels(y->layout) > 0)
+    return weir_no(why, "blocks of channels");
   weir_call_window(call, &g->window);
   if (g->window.groups != 1) return weir_no(why, "groups");
   read_dims(g, x, y);

@@ -33,8 +33,7 @@ static int64_t round_up(int64_t n, int64_t to) {
   return (n + to - 1) / to * to;
 }
 
-/* One number for each output channel: [oc, 1, 1] or [1, oc, 1, 1]. */
-static bool is_channel_bias(const weir_operand *b, int64_t oc) {
+bool weir_conv_is_channel_bias(const weir_operand *b, int64_t oc) {
   if (b->rank < 3 || b->rank > 4 || b->elements != oc) return false;
   return b->dims[b->rank - 3] == oc;
 }
@@ -48,7 +47,7 @@ static bool add_bias(weir_conv_plan *plan, const weir_group *group, uint32_t c,
     if (ref.member) continue;
     if (plan->bias_io >= 0) return weir_no(why, "a second bias");
     if (plan->step_count > 0) return weir_no(why, "an addition after others");
-    if (!is_channel_bias(&group->calls[c].in[i], plan->oc) ||
+    if (!weir_conv_is_channel_bias(&group->calls[c].in[i], plan->oc) ||
         group->calls[c].in[i].layout != WEIR_LAYOUT_PLAIN)
       return weir_no(why, "adds more than one number per channel");
     plan->bias_io = (int32_t)ref.index;
@@ -123,6 +122,9 @@ static bool read_conv(weir_conv_plan *plan, const weir_group *group,
     if (i > 0 && call->in[i].layout != WEIR_LAYOUT_PLAIN)
       return weir_no(why, "weights in another layout");
   }
+  if (weir_layout_channels(x->layout) > 0 ||
+      weir_layout_channels(group->out[0].layout) > 0)
+    return weir_no(why, "blocks of channels");
   plan->x_io = (int32_t)group->refs[0][0].index;
   plan->w_io = (int32_t)group->refs[0][1].index;
   plan->bias_io = -1;

@@ -11,6 +11,9 @@
 bool weir_conv_plan_make(const weir_group *group, weir_conv_plan *plan,
                          weir_why *why);
 
+/* One number for each output channel: [oc, 1, 1] or [1, oc, 1, 1]. */
+bool weir_conv_is_channel_bias(const weir_operand *b, int64_t oc);
+
 /* Packs weights [oc][c][kh][kw] and bias (may be NULL) into
  * plan->packed_floats. */
 void weir_conv_pack(const weir_conv_plan *plan, const float *w,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Poolings of f32, plain or N16; from N16 the output may be plain too. The rows
+/* Poolings of f32, plain, N16 or in blocks of channels; from N16 the output may
+ * be plain too. The rows
  * under a window are joined by vectors, then the columns; in N16 each pixel is
  * 16 images, and k x k windows side by side are joined at once. Output planes
  * are the units of work.
@@ -22,7 +23,7 @@ typedef struct plan {
   const weir_isa *isa;
   weir_window window;
   bool largest, with_padding;
-  bool side_by_side; /* 16 images, k x k windows, k = stride, no padding */
+  bool side_by_side; /* a pixel of 16, k x k windows, k = stride, no padding */
   bool convert;      /* x is N16, y plain */
   int64_t n, c;
   int64_t lanes; /* floats of a pixel */
@@ -37,9 +38,11 @@ typedef struct job {
 } job;
 
 static bool accepts(const weir_call *call, weir_why *why) {
-  if (call->in[0].layout == WEIR_LAYOUT_PLAIN &&
-      call->out[0].layout != WEIR_LAYOUT_PLAIN)
-    return weir_no(why, "rows in, N16 out");
+  weir_layout x = call->in[0].layout, y = call->out[0].layout;
+  if (x == WEIR_LAYOUT_PLAIN && y != WEIR_LAYOUT_PLAIN)
+    return weir_no(why, "rows in, another layout out");
+  if (x != y && (x != WEIR_LAYOUT_N16 || y != WEIR_LAYOUT_PLAIN))
+    return weir_no(why, "blocks of channels in or out alone");
   return true;
 }
 
@@ -156,9 +159,10 @@ static weir_status prepare(const weir_call *call, bool largest,
   p->with_padding = !largest && weir_call_attr(call, "count_include_pad")->b;
   bool images = x->layout == WEIR_LAYOUT_N16;
   p->convert = images && y->layout == WEIR_LAYOUT_PLAIN;
-  p->lanes = images ? 16 : 1;
+  int channels = weir_layout_channels(x->layout);
+  p->lanes = images ? 16 : channels > 0 ? channels : 1;
   p->n = x->dims[0];
-  p->c = x->dims[1];
+  p->c = channels > 0 ? x->dims[1] / channels : x->dims[1];
   p->planes = (images ? (p->n + 15) / 16 : p->n) * p->c;
   p->h = x->dims[2];
   p->w = x->dims[3];
@@ -175,7 +179,9 @@ static weir_status prepare(const weir_call *call, bool largest,
     p->plane_bytes =
         weir_scratch_align((size_t)(p->out_h * p->out_w) * 16 * sizeof(float));
   out->worker_scratch_bytes = p->row_bytes + p->plane_bytes;
-  out->algorithm = images ? "16 images a vector" : "rows, then columns";
+  out->algorithm = images         ? "16 images a vector"
+                   : channels > 0 ? "blocks of channels"
+                                  : "rows, then columns";
   return WEIR_OK;
 }
 

@@ -159,6 +159,9 @@ static weir_status run(const weir_args *args) {
 
 /* |layout|: dx's. */
 static bool takes(const weir_call *call, weir_layout layout, weir_why *why) {
+  if (weir_layout_channels(layout) > 0 ||
+      weir_layout_channels(call->in[call->in_count - 1].layout) > 0)
+    return weir_no(why, "blocks of channels");
   if (call->in_count == 2 && call->in[0].layout != layout)
     return weir_no(why, "x and dx in different layouts");
   if (layout == WEIR_LAYOUT_PLAIN &&

@@ -143,16 +143,45 @@ static void pad_rank(weir_ew *ew) {
   for (int32_t d = 0; d < ew->rank - 1; d++) ew->rows *= ew->dims[d];
 }
 
-/* |operand| as it lies in a space of N16 (|images|) or plain layout. In N16 the
- * space is [n / 16, c, h, w 16]; a plain operand fits if it is repeated over
- * images and columns, as its elements are not side by side 16 times. */
-static bool as_it_lies(const weir_operand *operand, bool images,
+/* A plain operand beside blocks of |lanes| channels: a number for all, or one
+ * for each channel, as [n, c / lanes, 1, 1, lanes]. */
+static bool beside_channels(const weir_operand *operand, int lanes,
+                            weir_operand *out, weir_why *why) {
+  int64_t dims[4] = {1, 1, 1, 1};
+  if (operand->elements == 1) return true;
+  if (operand->rank > 4) return weir_no(why, "rows in, blocks out");
+  memcpy(dims + 4 - operand->rank, operand->dims,
+         (size_t)operand->rank * sizeof dims[0]);
+  if (dims[2] != 1 || dims[3] != 1)
+    return weir_no(why, "rows in, blocks of channels out");
+  bool each = dims[1] != 1;
+  int64_t view[5] = {dims[0], each ? dims[1] / lanes : 1, 1, 1,
+                     each ? lanes : 1};
+  memcpy(out->dims, view, sizeof view);
+  out->rank = 5;
+  return true;
+}
+
+/* |operand| as it lies in a space of |layout|. In N16 the space is [n / 16, c,
+ * h, w 16]; a plain operand fits if it is repeated over images and columns, as
+ * its elements are not side by side 16 times. In blocks of channels it is
+ * [n, c / 8, h, w, 8]. */
+static bool as_it_lies(const weir_operand *operand, weir_layout layout,
                        weir_operand *out, weir_why *why) {
-  bool n16 = operand->layout == WEIR_LAYOUT_N16;
+  bool plain = operand->layout == WEIR_LAYOUT_PLAIN;
+  int lanes = weir_layout_channels(layout);
   *out = *operand;
-  if (!images && n16) return weir_no(why, "N16 in, rows out");
-  if (!images) return true;
-  if (n16) {
+  if (!plain && operand->layout != layout)
+    return weir_no(why, "operands in different layouts");
+  if (layout == WEIR_LAYOUT_PLAIN) return true;
+  if (plain && lanes > 0) return beside_channels(operand, lanes, out, why);
+  if (lanes > 0) {
+    out->dims[1] /= lanes;
+    out->dims[4] = lanes;
+    out->rank = 5;
+    return true;
+  }
+  if (!plain) {
     out->dims[0] = (operand->dims[0] + 15) / 16;
     out->dims[3] *= 16;
     return true;
@@ -162,6 +191,11 @@ static bool as_it_lies(const weir_operand *operand, bool images,
       (rank == 4 && operand->dims[0] != 1) || rank > 4)
     return weir_no(why, "rows in, N16 out");
   return true;
+}
+
+/* The rank of a space of |rank| dims as it lies. */
+static int32_t rank_of(const weir_operand *space) {
+  return weir_layout_channels(space->layout) > 0 ? 5 : space->rank;
 }
 
 static bool same_dims(const weir_operand *a, const weir_operand *b) {
@@ -208,7 +242,6 @@ static bool add_step(weir_ew *ew, const weir_group *group, uint32_t c,
                      weir_why *why) {
   const weir_call *call = &group->calls[c];
   const weir_operand *space = &group->calls[group->call_count - 1].out[0];
-  bool images = space->layout == WEIR_LAYOUT_N16;
   weir_ew_step *step = &ew->steps[ew->step_count];
   *step = (weir_ew_step){.io = -1, .buffer = -1};
   uint32_t count = input_count(call);
@@ -231,8 +264,9 @@ static bool add_step(weir_ew *ew, const weir_group *group, uint32_t c,
     int32_t io = ref.member ? anchor_io : (int32_t)ref.index;
     weir_operand lies = call->in[i];
     if (ref.member) lies.layout = space->layout;
-    if (!as_it_lies(&lies, images, &lies, why)) return false;
-    step->from[i] = add_input(ew, io, &lies, space->rank);
+    weir_operand view;
+    if (!as_it_lies(&lies, space->layout, &view, why)) return false;
+    step->from[i] = add_input(ew, io, &view, rank_of(space));
     if (step->from[i] < 0) return weir_no(why, "more than 16 inputs");
   }
   ew->step_count++;
@@ -315,9 +349,9 @@ bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
           ew->steps[s].from[i] - WEIR_EW_INPUTS >= s)
         return weir_no(why, "calls are not in order");
   weir_operand space = group->calls[group->call_count - 1].out[0];
-  if (!as_it_lies(&space, space.layout == WEIR_LAYOUT_N16, &space, why))
-    return false;
-  collapse(ew, &space, keep_rows);
+  weir_operand view;
+  if (!as_it_lies(&space, space.layout, &view, why)) return false;
+  collapse(ew, &view, keep_rows);
   pad_rank(ew);
   if (keep_rows && ew->rank != 2)
     return weir_no(why, "an operand is repeated over inner dimensions");

@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "kernels/cpu/gemm/onednn.h"
 #include "kernels/cpu/isa/choose.h"
+#include "kernels/cpu/onednn/onednn.h"
 
 /* The loops around a tile, from the outside: batches, blocks of c (shared out
  * to threads), slices of k, panels of b, rows of a. A slice is so deep that a

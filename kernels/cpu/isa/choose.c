@@ -53,6 +53,16 @@ const weir_isa *weir_isa_of(const weir_call *call) {
   return isa;
 }
 
+weir_layout weir_isa_blocks(uint64_t profile) {
+  weir_call call = {.profile = profile};
+  int level = weir_isa_level(weir_isa_of(&call));
+  int onednn = (int)(profile >> 8 & 0xff);
+  if (onednn != 0 && onednn < level) level = onednn;
+  return level >= 3   ? WEIR_LAYOUT_C16
+         : level == 2 ? WEIR_LAYOUT_C8
+                      : WEIR_LAYOUT_PLAIN;
+}
+
 static weir_tile_fn find(const weir_tile_entry *e, const char *op,
                          unsigned dtype, unsigned target) {
   for (; e->op; e++)

@@ -16,6 +16,11 @@ const weir_isa *weir_isa_at(int i);
 /* 1 for the set of every machine, 2 AVX2, 3 AVX-512. */
 int weir_isa_level(const weir_isa *isa);
 
+/* The layout of blocks of channels in which |profile| convolves (0: this
+ * machine's best): the set's vectors and oneDNN's, whichever are shorter.
+ * WEIR_LAYOUT_PLAIN: it has none. */
+weir_layout weir_isa_blocks(uint64_t profile);
+
 /* The tile function for |op|, or NULL. */
 weir_tile_fn weir_isa_tile(const weir_isa *isa, const char *op, unsigned dtype,
                            unsigned target);

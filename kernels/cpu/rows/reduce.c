@@ -77,6 +77,18 @@ static int32_t join_dims(const weir_operand *x, unsigned axes, int64_t *dims,
   return n;
 }
 
+/* Blocks of channels are [n, c / lanes, pixels, lanes], joined over the pixels:
+ * what is left is [n, c] in rows. */
+static int32_t blocked_dims(const weir_operand *x, int lanes, int64_t *dims,
+                            bool *reduced) {
+  dims[0] = x->dims[0] * x->dims[1] / lanes;
+  dims[1] = x->dims[2] * x->dims[3];
+  dims[2] = lanes;
+  reduced[0] = reduced[2] = false;
+  reduced[1] = true;
+  return 3;
+}
+
 static void cut(plan *p) {
   int64_t per_output = p->total * (p->by_rows ? 1 : COLUMNS);
   p->block = per_output >= BLOCK ? 1 : BLOCK / per_output;
@@ -94,7 +106,9 @@ static void plan_init(plan *p, const weir_call *call, reduce_kind kind) {
   int64_t dims[WEIR_MAX_RANK + 1];
   bool reduced[WEIR_MAX_RANK + 1];
   *p = (plan){.isa = weir_isa_of(call), .kind = kind, .kept = 1, .reduced = 1};
-  int32_t n = join_dims(&call->in[0], axes_of(call), dims, reduced);
+  int lanes = weir_layout_channels(call->in[0].layout);
+  int32_t n = lanes > 0 ? blocked_dims(&call->in[0], lanes, dims, reduced)
+                        : join_dims(&call->in[0], axes_of(call), dims, reduced);
   if (n == 0) {
     dims[0] = 1;
     reduced[n++] = true;
@@ -256,6 +270,11 @@ static void columns_block(void *arg, int64_t block, int worker) {
 }
 
 static bool accepts(const weir_call *call, weir_why *why) {
+  weir_layout x = call->in[0].layout;
+  if (call->out[0].layout != WEIR_LAYOUT_PLAIN || x == WEIR_LAYOUT_N16)
+    return weir_no(why, "wants rows, or blocks of channels in");
+  if (x != WEIR_LAYOUT_PLAIN && axes_of(call) != (1u << 2 | 1u << 3))
+    return weir_no(why, "blocks of channels, but not over pixels alone");
   if (call->in[0].elements > 0) return true;
   return weir_no(why, "no elements");
 }
@@ -301,6 +320,7 @@ static weir_status run(const weir_args *args) {
       .device = WEIR_CPU,                                                     \
       .types = WEIR_F32,                                                      \
       .accepts = accepts,                                                     \
+      .layouts = true,                                                        \
       .prepare = prepare_##op_name,                                           \
       .run = run};
 

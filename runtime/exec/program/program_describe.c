@@ -5,6 +5,8 @@
 
 #include "runtime/exec/program/program_internal.h"
 
+static const char *const kLayouts[] = {"plain", "n16", "c8", "c16"};
+
 static bool describe_instr(const weir_program *p, uint32_t i,
                            const weir_writer *out) {
   const weir_instr_spec *s = &p->instrs[i].spec;
@@ -17,7 +19,7 @@ static bool describe_instr(const weir_program *p, uint32_t i,
                WEIR_SV(s->node), s->op != NULL ? s->op : "-",
                s->kernel != NULL ? s->kernel : "-",
                s->algorithm != NULL ? s->algorithm : "-",
-               y != NULL && y->layout == WEIR_LAYOUT_N16 ? "n16" : "plain",
+               y != NULL ? kLayouts[y->layout] : kLayouts[WEIR_LAYOUT_PLAIN],
                y != NULL ? p->values[y->root].offset : 0,
                y != NULL ? y->bytes : 0, s->reason != NULL ? s->reason : "-");
   size_t size = n < 0 ? 0 : (size_t)n;

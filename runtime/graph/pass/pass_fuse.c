@@ -98,9 +98,38 @@ static void join(const fuser *f, group *g, const weir_node *node) {
   if (!has_flag(node, WEIR_OP_WINDOW)) g->shape = output_of(f, node)->shape;
 }
 
+static const weir_attr *attr_of(const weir_node *node, const char *name) {
+  for (uint32_t i = 0; i < WEIR_OP_ATTRS && node->op->attrs[i].name; i++)
+    if (strcmp(node->op->attrs[i].name, name) == 0) return &node->attrs[i];
+  return NULL;
+}
+
+static bool all_are(const weir_attr *a, int64_t value) {
+  if (a == NULL || a->kind != WEIR_ATTR_INTS) return a == NULL;
+  for (uint32_t i = 0; i < a->count; i++)
+    if (a->dims[i].symbol != 0 || a->dims[i].value != value) return false;
+  return true;
+}
+
+/* Whether the windows of a pooling are square and lie side by side: others read
+ * rows of the convolution again, which is then better a value of its own. */
+static bool side_by_side(const weir_node *node) {
+  const weir_attr *k = attr_of(node, "kernel"), *s = attr_of(node, "stride");
+  const weir_attr *padding = attr_of(node, "padding");
+  if (k == NULL) return true; /* a pooling without a choice */
+  if (k->kind != WEIR_ATTR_INTS || k->count == 0) return false;
+  if (padding != NULL && padding->kind == WEIR_ATTR_STRING &&
+      weir_sv_equal(padding->s, WEIR_SV_LIT("same")))
+    return false;
+  int64_t size = k->dims[0].value;
+  return size > 1 && all_are(k, size) && all_are(attr_of(node, "pad"), 0) &&
+         (s == NULL || s->kind == WEIR_ATTR_NONE || all_are(s, size));
+}
+
 static void begin(fuser *f, uint32_t id, const weir_node *node) {
   bool pool = has_flag(node, WEIR_OP_WINDOW);
   if (!can_be_member(f, node) || output_of(f, node)->dtype == WEIR_BOOL) return;
+  if (pool && !side_by_side(node)) return;
   if (!pool && !has_flag(node, WEIR_OP_ELEMENTWISE | WEIR_OP_ANCHOR)) return;
   f->groups[id] = (group){.pool = pool, .dtype = output_of(f, node)->dtype};
   f->group_of[id] = id;

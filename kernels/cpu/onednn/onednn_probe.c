@@ -2,10 +2,11 @@
 /* A small primitive of each kind is described to oneDNN, and its answer is the
  * name of the implementation that it would run. The shapes are such that no
  * kind is refused for them: a multiple of 16 channels, an image of 8 x 8. */
-#include "kernels/cpu/gemm/onednn_probe.h"
+#include "kernels/cpu/onednn/onednn_probe.h"
 
-#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
+
+#include "kernels/cpu/onednn/onednn_api.h"
 
 enum { kRank = 4 };
 

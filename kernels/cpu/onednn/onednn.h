@@ -5,10 +5,11 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/status.h"
 
-/* The door to oneDNN: no other file includes its headers. Builds against 2.x
- * and 3.x. Every call runs on the calling thread alone and leaves the thread's
- * OpenMP setting as it was, so results depend on the arguments only. oneDNN
- * allocates for itself; when it cannot, the call fails with W6001. */
+/* The door to oneDNN: no file outside this folder knows its headers. Builds
+ * against 2.x and 3.x. Every call runs on the calling thread alone and leaves
+ * the thread's OpenMP setting as it was, so results depend on the arguments
+ * only. oneDNN allocates for itself; when it cannot, the call fails with W6001.
+ */
 
 /* "2.6.3": the version that runs. */
 void weir_onednn_version(char *text, size_t capacity);

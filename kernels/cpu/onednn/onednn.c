@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The door to oneDNN. A call uses the calling thread alone: the executor's pool
  * shares blocks out, and a second pool below it would compete for the cores and
- * make sums depend on its size. Builds of oneDNN without OpenMP need no care,
- * so the two functions are stand-ins there. */
-#include "kernels/cpu/gemm/onednn.h"
+ * make sums depend on its size. */
+#include "kernels/cpu/onednn/onednn.h"
 
 #include <assert.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 
-#if DNNL_CPU_RUNTIME == DNNL_RUNTIME_OMP
-extern void omp_set_num_threads(int threads);
-extern int omp_get_max_threads(void);
-#else
-static void omp_set_num_threads(int threads) {
-  (void)threads;
-}
-static int omp_get_max_threads(void) {
-  return 1;
-}
-#endif
+#include "kernels/cpu/onednn/onednn_api.h"
 
 void weir_onednn_version(char *text, size_t capacity) {
   const dnnl_version_t *v = dnnl_version();
@@ -34,9 +22,9 @@ uint32_t weir_onednn_number(void) {
 
 /* Asking oneDNN for its set fixes it: so the limit comes first. */
 bool weir_onednn_limit(int level) {
-  static const dnnl_cpu_isa_t kLimits[] = {dnnl_cpu_isa_sse41,
-                                           dnnl_cpu_isa_sse41,
-                                           dnnl_cpu_isa_avx2, dnnl_cpu_isa_all};
+  static const dnnl_cpu_isa_t kLimits[] = {
+      dnnl_cpu_isa_sse41, dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2,
+      WEIR_DNNL_ISA_ALL};
   assert(level >= 0 && level <= 3);
   (void)dnnl_set_max_cpu_isa(kLimits[level]);
   unsigned now = (unsigned)dnnl_get_effective_cpu_isa();
@@ -46,30 +34,12 @@ bool weir_onednn_limit(int level) {
   return has == level;
 }
 
-static int enter(void) {
-  int threads = omp_get_max_threads();
-  if (threads != 1) omp_set_num_threads(1);
-  return threads;
-}
-
-static void leave(int threads) {
-  if (threads != 1) omp_set_num_threads(threads);
-}
-
-static weir_status check(dnnl_status_t s, const char *what, weir_error *err) {
-  if (s == dnnl_success) return WEIR_OK;
-  if (s == dnnl_out_of_memory)
-    return weir_fail(err, WEIR_W6001, NULL, "oneDNN: no memory for %s", what);
-  return weir_fail(err, WEIR_W5001, NULL, "oneDNN: %s failed with status %d",
-                   what, (int)s);
-}
-
 weir_status weir_onednn_sgemm(const weir_sgemm *g, const float *a,
                               const float *b, float *c, weir_error *err) {
-  int threads = enter();
+  int threads = weir_onednn_enter();
   dnnl_status_t s =
       dnnl_sgemm(g->a_t ? 'T' : 'N', g->b_t ? 'T' : 'N', g->m, g->n, g->k, 1.0f,
                  a, g->lda, b, g->ldb, 0.0f, c, g->ldc);
-  leave(threads);
-  return check(s, "sgemm", err);
+  weir_onednn_leave(threads);
+  return weir_onednn_check(s, "sgemm", err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNELS_CPU_ONEDNN_PROBE_H_
-#define KERNELS_CPU_ONEDNN_PROBE_H_
+#ifndef WEIR_KERNELS_CPU_ONEDNN_PROBE_H_
+#define WEIR_KERNELS_CPU_ONEDNN_PROBE_H_
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv2d of f32 by oneDNN's primitives in blocked layouts
+ * (kernels/cpu/conv/conv_blocked.h), alone and with element-wise followers.
+ *
+ * Order of a run: pack weights that are not constant; then, for some images at
+ * a time, turn x if it is plain, and compute all pieces of them. Pieces of the
+ * same output channels follow each other, so that their weights stay in the
+ * cache.
+ * Invariant: a piece is computed by one call on one thread and written nowhere
+ * else, so bits depend on shapes and layouts alone.
+ * Cost: 2 n oc oh ow taps flop; a plain x or y costs one pass over it. */
+#include "kernels/cpu/conv/conv_blocked.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "kernels/cpu/conv/conv_blocked_plan.h"
+#include "kernels/cpu/conv/conv_plan.h"
+#include "kernels/cpu/ew/ew_build.h"
+#include "kernels/cpu/ew/ew_run.h"
+#include "kernels/cpu/gemm/matmul_shape.h"
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/registry.h"
+#include "runtime/base/size.h"
+
+typedef struct job {
+  const weir_conv_blocked *p;
+  const weir_args *args;
+  float *turned; /* images of x in blocks */
+  char *own;     /* scratch of the workers */
+  char *packed;
+  int64_t first, images; /* of this turn */
+  atomic_int status;     /* of oneDNN's first failure */
+} job;
+
+static void note(job *j, weir_status s) {
+  int none = WEIR_OK;
+  if (s != WEIR_OK) atomic_compare_exchange_strong(&j->status, &none, (int)s);
+}
+
+static size_t own_bytes(const weir_conv_blocked *p) {
+  size_t ew = p->epilogue ? weir_scratch_align(p->epilogue->scratch_bytes) : 0;
+  return p->own_x_bytes + p->own_y_bytes + p->own_bytes + ew;
+}
+
+static size_t turned_bytes(const weir_conv_blocked *p) {
+  return p->turns_x ? p->x_bytes : 0;
+}
+
+static size_t packing_bytes(const weir_conv_blocked *p) {
+  return p->packed_bytes * (size_t)p->pieces;
+}
+
+/* ---- Weights */
+
+static void pack_piece(void *arg, int64_t k, int worker) {
+  job *j = arg;
+  const weir_conv_blocked *p = j->p;
+  const float *w =
+      (const float *)j->args->io[p->w_io] + k * p->piece * p->dims.taps;
+  char *own = j->own + (size_t)worker * own_bytes(p);
+  note(j, weir_onednn_conv_pack(
+              p->conv, w, j->packed + (size_t)k * p->packed_bytes, own, NULL));
+}
+
+/* ---- x in blocks */
+
+/* Known sizes: a call of memcpy would take longer than the copy. */
+static inline void copy_vector(float *to, const float *from, int lanes) {
+  if (lanes == 8)
+    memcpy(to, from, 8 * sizeof *to);
+  else
+    memcpy(to, from, 16 * sizeof *to);
+}
+
+/* Every |stride|-th pixel of a vector of channels, from rows or blocks. */
+static void thin_out(const weir_conv_blocked *p, float *to, const float *x) {
+  const weir_conv_dims *d = &p->dims;
+  int64_t lanes = p->lanes, plane = d->h * d->w;
+  for (int64_t i = 0; i < d->oh; i++)
+    for (int64_t k = 0; k < d->ow; k++, to += lanes) {
+      int64_t at = i * d->window.stride[0] * d->w + k * d->window.stride[1];
+      if (!p->x_plain)
+        copy_vector(to, x + at * lanes, p->lanes);
+      else
+        for (int64_t c = 0; c < lanes; c++) to[c] = x[c * plane + at];
+    }
+}
+
+static int64_t parts_of(const weir_conv_blocked *p) {
+  int64_t vectors = p->channels / p->lanes;
+  return (vectors + p->part - 1) / p->part;
+}
+
+static void turn_part(void *arg, int64_t k, int worker) {
+  job *j = arg;
+  const weir_conv_blocked *p = j->p;
+  int64_t parts = parts_of(p), image = k / parts;
+  int64_t vectors = p->channels / p->lanes, from = k % parts * p->part;
+  int64_t to = from + p->part < vectors ? from + p->part : vectors;
+  int64_t plane = p->dims.h * p->dims.w;
+  (void)worker;
+  for (int64_t v = from; v < to; v++) {
+    int64_t c = v * p->lanes;
+    const float *x = (const float *)j->args->io[p->x_io] +
+                     ((j->first + image) * p->channels + c) * plane;
+    float *dst = j->turned + (image * p->channels + c) * p->pixels;
+    if (p->thin)
+      thin_out(p, dst, x);
+    else
+      p->isa->rows->transpose(dst, p->lanes, x, plane, p->lanes, plane);
+  }
+}
+
+/* ---- Pieces */
+
+/* The input of a piece whose output begins at channel |o|. */
+static const float *input_of(const job *j, int64_t image, int64_t o,
+                             float *own) {
+  const weir_conv_blocked *p = j->p;
+  int64_t c = p->depthwise ? o : o / p->dims.oc * p->dims.c;
+  const float *x = j->args->io[p->x_io];
+  if (p->turns_x) return j->turned + (image * p->channels + c) * p->pixels;
+  x += ((j->first + image) * p->channels + c) * p->pixels;
+  if (!p->x_plain || p->flat) return x;
+  for (int64_t v = 0; v < p->piece; v += p->lanes)
+    p->isa->rows->transpose(own + v * p->pixels, p->lanes, x + v * p->pixels,
+                            p->pixels, p->lanes, p->pixels);
+  return own;
+}
+
+static void run_piece(void *arg, int64_t index, int worker) {
+  job *j = arg;
+  const weir_conv_blocked *p = j->p;
+  int64_t image = index % j->images, k = index / j->images;
+  int64_t o = k * p->piece, n = j->first + image;
+  int64_t at = (n * p->out_channels + o) * p->out_pixels;
+  char *own = j->own + (size_t)worker * own_bytes(p);
+  float *own_y = (float *)(void *)(own + p->own_x_bytes);
+  float *y = (float *)j->args->io[p->y_io] + at;
+  const float *bias =
+      p->bias_io < 0 ? NULL : (const float *)j->args->io[p->bias_io] + o;
+  weir_onednn_conv_io io = {.x = input_of(j, image, o, (float *)(void *)own),
+                            .packed = j->packed + (size_t)k * p->packed_bytes,
+                            .bias = bias,
+                            .y = p->y_plain ? own_y : y,
+                            .scratch = own + p->own_x_bytes + p->own_y_bytes};
+  assert(n < p->dims.n && k < p->pieces);
+  note(j, weir_onednn_conv_run(p->conv, &io, NULL));
+  if (p->y_plain)
+    for (int64_t v = 0; v < p->piece; v += p->lanes)
+      p->isa->rows->transpose(y + v * p->out_pixels, p->out_pixels,
+                              own_y + v * p->out_pixels, p->lanes,
+                              p->out_pixels, p->lanes);
+  if (p->epilogue)
+    weir_ew_range(p->epilogue, j->args->io, at, at + p->piece * p->out_pixels,
+                  (char *)io.scratch + p->own_bytes);
+}
+
+static void blocks(job *j, int64_t count, weir_block_fn fn) {
+  if (j->p->small)
+    for (int64_t b = 0; b < count; b++) fn(j, b, 0);
+  else
+    weir_parallel_for(j->args, count, fn, j);
+}
+
+static weir_status run(const weir_args *args) {
+  const weir_conv_blocked *p = args->state;
+  char *scratch = args->scratch;
+  job j = {.p = p, .args = args, .packed = p->packed};
+  atomic_init(&j.status, WEIR_OK);
+  if (p->epilogue) WEIR_TRY(weir_ew_check(p->epilogue, args));
+  j.turned = (float *)(void *)scratch;
+  scratch += turned_bytes(p);
+  if (p->packed == NULL) {
+    j.packed = scratch;
+    scratch += packing_bytes(p);
+  }
+  j.own = scratch;
+  if (p->packed == NULL) blocks(&j, p->pieces, pack_piece);
+  for (j.first = 0; j.first < p->dims.n; j.first += p->images) {
+    j.images = p->dims.n - j.first;
+    if (j.images > p->images) j.images = p->images;
+    if (p->turns_x) blocks(&j, j.images * parts_of(p), turn_part);
+    blocks(&j, j.images * p->pieces, run_piece);
+  }
+  weir_status s = (weir_status)atomic_load(&j.status);
+  if (s == WEIR_OK) return WEIR_OK;
+  return weir_fail(args->err,
+                   s == WEIR_RESOURCE_EXHAUSTED ? WEIR_W6001 : WEIR_W5001, NULL,
+                   "oneDNN: a convolution failed");
+}
+
+/* ---- Preparing */
+
+static const char *text_of(const weir_conv_blocked *p) {
+  if (p->depthwise) return "oneDNN, depthwise";
+  bool plain = p->x_plain && !p->flat;
+  return plain && p->y_plain ? "oneDNN in blocks, from and to rows"
+         : plain             ? "oneDNN in blocks, from rows"
+         : p->y_plain        ? "oneDNN in blocks, to rows"
+                             : "oneDNN in blocks";
+}
+
+static weir_status pack_all(weir_conv_blocked *p, const float *w,
+                            weir_error *err) {
+  size_t scratch_bytes = p->own_bytes;
+  p->packed = weir_alloc_aligned(p->alloc, packing_bytes(p), 64);
+  void *scratch = weir_alloc_aligned(p->alloc, scratch_bytes, 64);
+  weir_status s = p->packed == NULL || scratch == NULL
+                      ? weir_fail_memory(err, packing_bytes(p))
+                      : WEIR_OK;
+  for (int64_t k = 0; k < p->pieces && s == WEIR_OK; k++)
+    s = weir_onednn_conv_pack(p->conv, w + k * p->piece * p->dims.taps,
+                              (char *)p->packed + (size_t)k * p->packed_bytes,
+                              scratch, err);
+  weir_free(p->alloc, scratch);
+  return s;
+}
+
+static void release(void *state) {
+  weir_conv_blocked *p = state;
+  if (p == NULL) return;
+  weir_onednn_conv_release(p->conv);
+  weir_free(p->alloc, p->packed);
+}
+
+/* The primitive, and the weights if they are constant. Where only sizes are
+ * wanted oneDNN is not asked: its scratch is nothing for these shapes, and its
+ * weights take what they take in rows. */
+static weir_status make(weir_conv_blocked *p, const float *w,
+                        const weir_prepared *out, weir_error *err) {
+  weir_onednn_conv_spec spec;
+  if (out->sizes_only) return WEIR_OK;
+  weir_conv_blocked_spec(p, &spec);
+  WEIR_TRY(weir_onednn_conv_create(&spec, p->alloc, &p->conv, err));
+  size_t packed = weir_onednn_conv_packed_bytes(p->conv), all = 0;
+  size_t own = weir_onednn_conv_scratch_bytes(p->conv);
+  if (packed > p->packed_bytes) p->packed_bytes = weir_scratch_align(packed);
+  if (own > p->own_bytes) p->own_bytes = weir_scratch_align(own);
+  if (!weir_size_mul(p->packed_bytes, (size_t)p->pieces, &all))
+    return weir_fail_memory(err, SIZE_MAX);
+  return w != NULL ? pack_all(p, w, err) : WEIR_OK;
+}
+
+static weir_status prepare_plan(weir_conv_blocked *p, const float *w,
+                                weir_prepared *out, weir_error *err) {
+  p->alloc = out->alloc;
+  weir_status s = make(p, w, out, err);
+  if (s != WEIR_OK) {
+    release(p);
+    return s;
+  }
+  out->state = p;
+  out->kept_bytes = w != NULL ? packing_bytes(p) : 0;
+  out->scratch_bytes = turned_bytes(p) + (w != NULL ? 0 : packing_bytes(p));
+  out->worker_scratch_bytes = own_bytes(p);
+  out->algorithm = text_of(p);
+  return WEIR_OK;
+}
+
+static bool accepts(const weir_call *call, weir_why *why) {
+  weir_conv_blocked plan;
+  return weir_conv_blocked_plan(call, call->out[0].layout, &plan, why);
+}
+
+static weir_status prepare(const weir_call *call, weir_prepared *out,
+                           weir_error *err) {
+  weir_conv_blocked *p = weir_arena_alloc(out->arena, sizeof *p);
+  if (!p) return weir_fail_memory(err, sizeof *p);
+  if (!weir_conv_blocked_plan(call, call->out[0].layout, p, NULL))
+    return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.onednn: not accepted");
+  return prepare_plan(p, call->in[1].value, out, err);
+}
+
+const weir_kernel_def weir_kernel_cpu_conv2d_onednn = {
+    .op = "conv2d",
+    .name = "cpu.conv2d.onednn",
+    .device = WEIR_CPU,
+    .types = WEIR_F32,
+    .accepts = accepts,
+    .layouts = true,
+    .prepare = prepare,
+    .release = release,
+    .run = run};
+
+/* ---- With followers */
+
+/* An addition of a number for each channel, next after the convolution, is its
+ * bias: the operand of the run, or -1. */
+static int32_t bias_of(const weir_group *group, const weir_conv_blocked *p) {
+  const weir_call *call = &group->calls[1];
+  if (group->call_count < 2 || p->bias_io >= 0 ||
+      strcmp(call->op->name, "add") != 0)
+    return -1;
+  for (uint32_t i = 0; i < 2; i++)
+    if (!group->refs[1][i].member && group->refs[1][1 - i].member &&
+        call->in[i].layout == WEIR_LAYOUT_PLAIN &&
+        call->in[i].dtype == WEIR_F32 &&
+        weir_conv_is_channel_bias(&call->in[i], p->out_channels) &&
+        weir_anchor_io(group) == (int32_t)group->in_count)
+      return (int32_t)group->refs[1][i].index;
+  return -1;
+}
+
+/* Whether nobody but the next call reads the convolution itself. */
+static bool feeds_next_alone(const weir_group *group) {
+  for (uint32_t o = 0; o < group->out_count; o++)
+    if (group->out_calls[o] == 0) return false;
+  for (uint32_t c = 2; c < group->call_count; c++)
+    for (uint32_t i = 0; i < group->calls[c].in_count; i++)
+      if (group->refs[c][i].member && group->refs[c][i].index == 0)
+        return false;
+  return true;
+}
+
+static bool plan_group(const weir_group *group, weir_conv_blocked *p,
+                       weir_ew_room *room, weir_why *why) {
+  const weir_call *call = &group->calls[0];
+  int32_t io = weir_anchor_io(group);
+  room->ew.step_count = 0;
+  if (strcmp(call->op->name, "conv2d") != 0)
+    return weir_no(why, "does not start with conv2d");
+  if (call->in[0].dtype != WEIR_F32) return weir_no(why, "f32 only");
+  if (io < 0) return weir_no(why, "no output to write the product to");
+  weir_layout y = group->out[io - (int32_t)group->in_count].layout;
+  if (!weir_conv_blocked_plan(call, y, p, why)) return false;
+  p->x_io = (int32_t)group->refs[0][0].index;
+  p->w_io = (int32_t)group->refs[0][1].index;
+  p->y_io = io;
+  int32_t bias = feeds_next_alone(group) ? bias_of(group, p) : -1;
+  if (p->bias_io >= 0) p->bias_io = (int32_t)group->refs[0][2].index;
+  uint32_t first = bias >= 0 ? 2 : 1;
+  if (bias >= 0) p->bias_io = bias;
+  if (first == group->call_count) return true;
+  return weir_ew_build(group, first, io, false, room, why);
+}
+
+static bool group_accepts(const weir_group *group, weir_why *why) {
+  weir_conv_blocked plan;
+  weir_ew_room room;
+  return plan_group(group, &plan, &room, why);
+}
+
+static weir_status group_prepare(const weir_group *group, weir_prepared *out,
+                                 weir_error *err) {
+  weir_conv_blocked *p = weir_arena_alloc(out->arena, sizeof *p);
+  weir_ew_room room;
+  if (!p) return weir_fail_memory(err, sizeof *p);
+  if (!plan_group(group, p, &room, NULL))
+    return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.onednn: not accepted");
+  if (room.ew.step_count > 0) {
+    p->epilogue = weir_ew_keep(&room, out->arena);
+    if (!p->epilogue) return weir_fail_memory(err, sizeof(weir_ew));
+  }
+  return prepare_plan(p, group->in[p->w_io].value, out, err);
+}
+
+const weir_group_kernel_def weir_group_cpu_conv2d_onednn = {
+    .name = "cpu.conv2d_onednn_fused",
+    .device = WEIR_CPU,
+    .accepts = group_accepts,
+    .layouts = true,
+    .prepare = group_prepare,
+    .release = release,
+    .run = run};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_CPU_CONV_BLOCKED_H_
+#define KERNELS_CPU_CONV_BLOCKED_H_
+
+#include "kernels/cpu/conv/conv_dims.h"
+#include "kernels/cpu/ew/ew.h"
+#include "kernels/cpu/onednn/onednn_conv.h"
+
+/* Convolution by oneDNN in layouts of 8 or 16 channels side by side (C8, C16).
+ *
+ * One primitive computes some output channels of one image, a piece. Pieces are
+ * even, so that one primitive serves all; a piece of one image is a block of
+ * work. x and y are blocked or plain each: a plain x is turned into scratch for
+ * some images at a time, a plain y piece by piece. A piece's followers run
+ * while it is in the second cache: its elements lie together in either layout,
+ * at the same place.
+ * Depthwise pieces read their own input channels alone. Windows of one pixel
+ * with a stride above 1 are turned into such without by leaving out pixels of
+ * x. */
+typedef struct weir_conv_blocked {
+  const weir_isa *isa;
+  const weir_allocator *alloc;
+  weir_conv_dims dims;
+  bool depthwise;
+  bool flat; /* x has 1 to 3 channels and is read as it lies */
+  bool thin; /* 1 x 1 windows with a stride: pixels are left out */
+  bool x_plain, y_plain;
+  bool turns_x; /* into scratch, for all pieces of an image */
+  int lanes;
+  int32_t x_io, w_io, bias_io, y_io; /* operands of the run; bias -1: none */
+  int64_t channels, out_channels;    /* of all groups */
+  int64_t pixels, out_pixels;        /* as the primitive sees them */
+  int64_t piece, pieces; /* output channels of a piece; pieces of an image */
+  int64_t part;          /* blocks of lanes of x that are turned as one job */
+  int64_t images;        /* turned at a time */
+  bool small;            /* not worth a second thread */
+  size_t packed_bytes, x_bytes; /* of a piece; of |images| turned images */
+  size_t own_x_bytes, own_y_bytes, own_bytes; /* of a worker's scratch, with
+                                                 oneDNN's, then |epilogue|'s */
+  weir_onednn_conv *conv;
+  void *packed;            /* of constant weights, else NULL */
+  const weir_ew *epilogue; /* or NULL */
+} weir_conv_blocked;
+
+#endif

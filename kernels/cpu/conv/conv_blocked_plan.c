@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which convolutions oneDNN computes in blocked layouts, and in what pieces.
+ *
+ * The rule looks at shapes, layouts and the profile alone and never asks
+ * oneDNN: asking would fix its instruction set for the process. It keeps to
+ * shapes for which oneDNN has vector code: channels that fill vectors, windows
+ * that reach the image at every place.
+ * Pieces: as many as keep a piece's output in the second cache and give a few
+ * blocks to each thread for one image; four vectors of channels at least, which
+ * is what oneDNN's register tiles hold.
+ * 1 x 1 windows of few output channels are left to the product that reads x in
+ * place (conv_gemm.c): turning x takes a fixed share of their work, 1 in oc. */
+#include "kernels/cpu/conv/conv_blocked_plan.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "kernels/cpu/conv/conv_blocked.h"
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/registry.h"
+#include "runtime/base/size.h"
+
+enum {
+  kPieceBytes = 256 * 1024, /* of output */
+  kTurnBytes = 4 << 20,     /* of x in scratch */
+  kJobFloats = 64 * 1024,   /* turned in one job */
+  kBlocks = 8,              /* wanted */
+  kKernel = 16,             /* rows or columns of a window, at most */
+  kFewOut = 128,            /* for which turning x does not pay */
+  kFlat = 3                 /* channels that are read as they lie */
+};
+static const double kBlockFlops = 1e6, kSmallFlops = 2e6;
+
+static bool is_layout(weir_layout layout, int lanes, bool *plain) {
+  *plain = layout == WEIR_LAYOUT_PLAIN;
+  return *plain || weir_layout_channels(layout) == lanes;
+}
+
+static bool window_fits(const weir_window *v, weir_why *why) {
+  for (int i = 0; i < 2; i++) {
+    int64_t reach = (v->kernel[i] - 1) * v->dilation[i] + 1;
+    if (v->kernel[i] > kKernel)
+      return weir_no(why, "a window larger than %d", kKernel);
+    if (v->pad[i] >= reach || v->pad[i + 2] >= reach)
+      return weir_no(why, "a border as wide as the window");
+  }
+  return true;
+}
+
+static bool channels_fit(weir_conv_blocked *p, weir_why *why) {
+  const weir_conv_dims *d = &p->dims;
+  p->depthwise = d->groups > 1 && d->c == 1 && d->oc == 1;
+  p->flat = !p->depthwise && d->groups == 1 && d->c <= kFlat;
+  if (p->depthwise)
+    return d->groups % p->lanes == 0 ||
+           weir_no(why, "depthwise channels no multiple of %d", p->lanes);
+  if (d->oc % p->lanes != 0 || (d->c % p->lanes != 0 && !p->flat))
+    return weir_no(why, "channels no multiple of %d", p->lanes);
+  return !p->flat || p->x_plain || weir_no(why, "few channels in blocks");
+}
+
+/* How many pieces |channels| are cut into: the first number from |wanted| on
+ * that leaves whole vectors, not above |most|; else the last below it. */
+static int64_t pieces_of(int64_t channels, int lanes, int64_t wanted,
+                         int64_t most) {
+  if (most < 1) most = 1;
+  if (wanted > most) wanted = most;
+  for (int64_t k = wanted; k <= most; k++)
+    if (channels % k == 0 && channels / k % lanes == 0) return k;
+  while (wanted > 1 &&
+         (channels % wanted != 0 || channels / wanted % lanes != 0))
+    wanted--;
+  return wanted;
+}
+
+static void cut(weir_conv_blocked *p) {
+  const weir_conv_dims *d = &p->dims;
+  int64_t channels = p->depthwise ? p->out_channels : d->oc;
+  int64_t groups = p->depthwise ? 1 : d->groups;
+  double flops =
+      2.0 * (double)(p->out_channels * d->oh * d->ow) * (double)d->taps;
+  double bytes = 4.0 * (double)channels * (double)p->out_pixels;
+  int64_t wanted = 1 + (int64_t)(bytes / kPieceBytes);
+  int64_t blocks = (kBlocks + d->n * groups - 1) / (d->n * groups);
+  int64_t worth = (int64_t)(flops / (double)groups / kBlockFlops);
+  if (blocks > worth) blocks = worth;
+  if (blocks > wanted) wanted = blocks;
+  int64_t most = channels / (p->depthwise ? p->lanes : 4 * p->lanes);
+  int64_t pieces = pieces_of(channels, p->lanes, wanted, most);
+  p->piece = channels / pieces;
+  p->pieces = pieces * groups;
+  p->small = flops * (double)d->n < kSmallFlops;
+  p->part = 1 + kJobFloats / (p->lanes * p->pixels);
+  assert(p->piece % p->lanes == 0 && p->piece * p->pieces == p->out_channels);
+}
+
+static bool floats(int64_t a, int64_t b, int64_t c, size_t *out) {
+  size_t bytes;
+  if (!weir_size_mul((size_t)a, (size_t)b, &bytes) ||
+      !weir_size_mul(bytes, (size_t)c, &bytes) ||
+      !weir_size_mul(bytes, sizeof(float), &bytes) || bytes > SIZE_MAX / 2)
+    return false;
+  *out = weir_scratch_align(bytes);
+  return true;
+}
+
+static bool size_memory(weir_conv_blocked *p, weir_why *why) {
+  const weir_conv_dims *d = &p->dims;
+  size_t image = 0;
+  bool ok = floats(p->piece, d->taps, 1, &p->packed_bytes) &&
+            floats(p->channels, p->pixels, 1, &image);
+  p->images = d->n;
+  if (ok && p->turns_x && image > 0) {
+    int64_t fit = (int64_t)(kTurnBytes / image);
+    if (p->images > fit) p->images = fit > 0 ? fit : 1;
+    ok = floats(p->channels, p->pixels, p->images, &p->x_bytes);
+  }
+  if (ok && p->x_plain && p->depthwise)
+    ok = floats(p->piece, p->pixels, 1, &p->own_x_bytes);
+  if (ok && p->y_plain)
+    ok = floats(p->piece, p->out_pixels, 1, &p->own_y_bytes);
+  size_t all = 0;
+  ok = ok && weir_size_mul(p->packed_bytes, (size_t)p->pieces, &all);
+  return ok || weir_no(why, "memory beyond all sizes");
+}
+
+bool weir_conv_blocked_plan(const weir_call *call, weir_layout y_layout,
+                            weir_conv_blocked *p, weir_why *why) {
+  bool has_bias = call->in_count > 2 && call->in[2].dtype != WEIR_DTYPE_NONE;
+  memset(p, 0, sizeof *p);
+  p->isa = weir_isa_of(call);
+  p->lanes = weir_layout_channels(weir_isa_blocks(call->profile));
+  if (!weir_onednn_has_conv())
+    return weir_no(why, "oneDNN has no convolutions here");
+  if (p->lanes == 0) return weir_no(why, "wants AVX2");
+  if (call->out[0].elements == 0 || call->in[1].elements == 0)
+    return weir_no(why, "no elements");
+  if (!is_layout(call->in[0].layout, p->lanes, &p->x_plain) ||
+      !is_layout(y_layout, p->lanes, &p->y_plain))
+    return weir_no(why, "not rows nor blocks of %d channels", p->lanes);
+  for (uint32_t i = 1; i < call->in_count; i++)
+    if (call->in[i].layout != WEIR_LAYOUT_PLAIN)
+      return weir_no(why, "weights in another layout");
+  p->dims = weir_conv_dims_of(call, &call->in[0], &call->in[1], &call->out[0]);
+  const weir_conv_dims *d = &p->dims;
+  if (!window_fits(&d->window, why) || !channels_fit(p, why)) return false;
+  p->w_io = 1;
+  p->bias_io = has_bias ? 2 : -1;
+  p->y_io = (int32_t)call->in_count;
+  p->channels = d->c * d->groups;
+  p->out_channels = d->oc * d->groups;
+  p->out_pixels = d->oh * d->ow;
+  p->thin = !p->depthwise && !p->flat && d->window.kernel[0] == 1 &&
+            d->window.kernel[1] == 1 &&
+            (d->window.stride[0] > 1 || d->window.stride[1] > 1);
+  p->pixels = p->thin ? p->out_pixels : d->h * d->w;
+  /* One pixel's channels lie alike in every layout. */
+  if (d->h * d->w == 1 && !p->flat) p->x_plain = false;
+  if (p->out_pixels == 1) p->y_plain = false;
+  p->turns_x = p->thin || (p->x_plain && !p->flat && !p->depthwise);
+  if (d->in_place && p->x_plain && p->y_plain && d->oc < kFewOut)
+    return weir_no(why, "1 x 1 to fewer than %d channels, from and to rows",
+                   kFewOut);
+  cut(p);
+  return size_memory(p, why);
+}
+
+void weir_conv_blocked_spec(const weir_conv_blocked *p,
+                            weir_onednn_conv_spec *out) {
+  const weir_conv_dims *d = &p->dims;
+  const weir_window *v = &d->window;
+  *out = (weir_onednn_conv_spec){.depthwise = p->depthwise,
+                                 .plain_x = p->flat,
+                                 .bias = p->bias_io >= 0,
+                                 .lanes = p->lanes,
+                                 .c = p->depthwise ? p->piece : d->c,
+                                 .oc = p->piece,
+                                 .h = p->thin ? d->oh : d->h,
+                                 .w = p->thin ? d->ow : d->w,
+                                 .oh = d->oh,
+                                 .ow = d->ow};
+  for (int i = 0; i < 2; i++) {
+    out->kernel[i] = v->kernel[i];
+    out->stride[i] = p->thin ? 1 : v->stride[i];
+    out->dilation[i] = v->dilation[i];
+    out->pad[i] = v->pad[i];
+    /* What the last window reaches: rows past it would not count. */
+    int64_t reach = (v->kernel[i] - 1) * v->dilation[i] + 1;
+    int64_t size = i == 0 ? out->h : out->w, count = i == 0 ? d->oh : d->ow;
+    int64_t below = (count - 1) * out->stride[i] + reach - size - v->pad[i];
+    out->pad[i + 2] = below > 0 ? below : 0;
+  }
+}

@@ -98,6 +98,7 @@ typedef struct cli_args {
   int64_t count, interval_ns, wait_ns; /* cluster */
   bool bandwidth, force;
   bool measure;             /* doctor */
+  bool tune_kernels;        /* tune */
   bool follow;              /* eval */
   int64_t after_step;       /* eval, train: of an evaluator; 0: not given */
   weir_tools_tf_config *tf; /* of --cluster tf-config; else NULL */

@@ -135,6 +135,8 @@ int cli_job_open(cli_job *job, const cli_args *args, int threads) {
   opts.device_locks = args->device_locks;
   opts.isa = args->isa;
   opts.tune = args->tune;
+  opts.tune_kernels = args->tune_kernels ? 1 : 0;
+  opts.tune_strict = args->strict_placement ? 1 : 0;
   opts.on_log = on_log;
   opts.on_device = on_device;
   opts.on_log_self = (void *)(uintptr_t)args;

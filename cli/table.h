@@ -80,9 +80,9 @@
            "processes use in turns (/tmp/weir-UID)")
 #define TUNE                                                              \
   TEXT("tune", 0, "FILE", tune, NULL,                                     \
-       "take algorithms of matrix products on GPUs from FILE; for those " \
-       "that it lacks time up to eight and add the quickest; no effect "  \
-       "without GPUs")
+       "take kernels that weir tune has timed from FILE, and algorithms " \
+       "of matrix products on GPUs; for those that it lacks time up to "  \
+       "eight and add the quickest")
 #define TF32                                                             \
   FLAG("tf32", 0, tf32,                                                  \
        "products of f32 on GPUs may round their factors to TF32, which " \

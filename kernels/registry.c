@@ -71,3 +71,48 @@ const weir_kernel_def *weir_kernel_choose(const weir_registry *registry,
     }
   return last;
 }
+
+int weir_kernel_all(const weir_registry *registry, const weir_call *call,
+                    weir_device_kind device, const weir_kernel_def **list,
+                    int capacity) {
+  int count = 0;
+  for (const weir_registry *r = registry; r != NULL; r = r->next)
+    for (size_t i = 0; i < r->kernel_count && count < capacity; i++) {
+      const weir_kernel_def *kernel = r->kernels[i];
+      weir_why why;
+      if (kernel->device == device && strcmp(kernel->op, call->op->name) == 0 &&
+          (count == 0 || strncmp(kernel->name, "ref.", 4) != 0) &&
+          accepts(kernel, call, &why))
+        list[count++] = kernel;
+    }
+  return count;
+}
+
+static bool group_is_plain(const weir_group *group) {
+  bool plain = group->out[0].layout == WEIR_LAYOUT_PLAIN;
+  for (uint32_t i = 0; i < group->in_count; i++)
+    plain = plain && group->in[i].layout == WEIR_LAYOUT_PLAIN;
+  return plain;
+}
+
+bool weir_group_kernel_accepts(const weir_group_kernel_def *kernel,
+                               const weir_group *group, weir_why *why) {
+  why->text[0] = 0;
+  if (!kernel->layouts && !group_is_plain(group))
+    return weir_no(why, "wants row-major operands");
+  return kernel->accepts(group, why);
+}
+
+int weir_group_kernel_all(const weir_registry *registry,
+                          const weir_group *group, weir_device_kind device,
+                          const weir_group_kernel_def **list, int capacity) {
+  int count = 0;
+  for (const weir_registry *r = registry; r != NULL; r = r->next)
+    for (size_t i = 0; i < r->group_kernel_count && count < capacity; i++) {
+      weir_why why;
+      if (r->group_kernels[i]->device == device &&
+          weir_group_kernel_accepts(r->group_kernels[i], group, &why))
+        list[count++] = r->group_kernels[i];
+    }
+  return count;
+}

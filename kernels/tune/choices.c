@@ -81,8 +81,18 @@ weir_status weir_tune_add(const weir_allocator *alloc,
              : weir_fail_memory(err, sizeof *product);
 }
 
+weir_status weir_tune_add_call(const weir_allocator *alloc,
+                               weir_tune_choices *choices,
+                               const weir_tune_call *call, weir_error *err) {
+  return weir_vec_push(alloc, &choices->cpu.list, *call)
+             ? WEIR_OK
+             : weir_fail_memory(err, sizeof *call);
+}
+
 void weir_tune_free(const weir_allocator *alloc, weir_tune_choices *choices) {
   weir_vec_free(alloc, &choices->products);
+  weir_vec_free(alloc, &choices->cpu.list);
+  choices->cpu.machine[0] = '\0';
   choices->of = (weir_gemm_library){{0}, {0}};
 }
 
@@ -112,18 +122,24 @@ static void write_name(const char *key, const char *name, weir_strbuf *out) {
   weir_strbuf_printf(out, "  %s: '%s'\n", key, name);
 }
 
-void weir_tune_write(const weir_tune_choices *choices, weir_strbuf *out) {
-  weir_strbuf_printf(out,
-                     "# Algorithms that weir timed (--tune).\n"
-                     "tuned: %d\n"
-                     "gpu:\n",
-                     kVersion);
+static void write_gpu(const weir_tune_choices *choices, weir_strbuf *out) {
+  weir_strbuf_text(out, "gpu:\n");
   write_name("name", choices->of.device, out);
   write_name("library", choices->of.library, out);
   weir_strbuf_text(
       out, choices->products.count > 0 ? "  products:\n" : "  products: []\n");
   for (size_t i = 0; i < choices->products.count; i++)
     write_product(&choices->products.items[i], out);
+}
+
+void weir_tune_write(const weir_tune_choices *choices, weir_strbuf *out) {
+  bool cpu = choices->cpu.machine[0] != '\0';
+  weir_strbuf_printf(out,
+                     "# Choices that weir timed (weir tune, --tune).\n"
+                     "tuned: %d\n",
+                     kVersion);
+  if (cpu) weir_tune_write_calls(&choices->cpu, out);
+  if (!cpu || choices->of.device[0] != '\0') write_gpu(choices, out);
 }
 
 /* ---- Reading */
@@ -139,7 +155,8 @@ static weir_status bad(const reader *r, const weir_mark *at,
   weir_status s =
       weir_fail(r->err, WEIR_W6006, at, "expected %.200s", expected);
   weir_hint(r->err,
-            "--tune FILE writes such a file, where there is none of that name");
+            "weir tune and --tune FILE write such a file, where there is none "
+            "of that name");
   return s;
 }
 
@@ -212,15 +229,50 @@ static weir_status read_product(const reader *r, const weir_yaml *map) {
   return weir_tune_add(r->alloc, r->out, &p, r->err);
 }
 
-static weir_status read_name(const reader *r, const weir_yaml *map,
-                             const char *key, char *out) {
+static weir_status read_text(const reader *r, const weir_yaml *map,
+                             const char *key, size_t capacity, char *out) {
   const weir_yaml *value = value_of(r, map, key);
+  char what[48];
   if (value == NULL) return WEIR_FAILED_PRECONDITION;
+  snprintf(what, sizeof what, "a name of 1 to %zu bytes", capacity - 1);
   if (value->kind != WEIR_YAML_SCALAR || value->text.size == 0 ||
-      value->text.size >= WEIR_GEMM_NAME_BYTES)
-    return bad(r, &value->mark, "a name of 1 to 63 bytes");
+      value->text.size >= capacity)
+    return bad(r, &value->mark, what);
   memcpy(out, value->text.data, value->text.size);
   out[value->text.size] = '\0';
+  return WEIR_OK;
+}
+
+static weir_status read_name(const reader *r, const weir_yaml *map,
+                             const char *key, char *out) {
+  return read_text(r, map, key, WEIR_GEMM_NAME_BYTES, out);
+}
+
+static weir_status read_call(const reader *r, const weir_yaml *map) {
+  static const char *const kParts[] = {"call", "kernel", "ns"};
+  weir_tune_call c;
+  if (map->kind != WEIR_YAML_MAP) return bad(r, &map->mark, "a map of keys");
+  WEIR_TRY(check_keys(r, map, kParts, WEIR_TABLE_COUNT(kParts), NULL, 0));
+  WEIR_TRY(read_text(r, map, "call", sizeof c.text, c.text));
+  WEIR_TRY(read_text(r, map, "kernel", sizeof c.kernel, c.kernel));
+  WEIR_TRY(read_int(r, map, "ns", &c.ns));
+  if (weir_tune_find_call(&r->out->cpu, c.text) != NULL)
+    return bad(r, &map->mark, "each call once");
+  return weir_tune_add_call(r->alloc, r->out, &c, r->err);
+}
+
+static weir_status read_cpu(const reader *r, const weir_yaml *map) {
+  static const char *const kParts[] = {"machine", "calls"};
+  weir_tune_calls *cpu = &r->out->cpu;
+  if (map->kind != WEIR_YAML_MAP) return bad(r, &map->mark, "a map of keys");
+  WEIR_TRY(check_keys(r, map, kParts, WEIR_TABLE_COUNT(kParts), NULL, 0));
+  WEIR_TRY(read_text(r, map, "machine", sizeof cpu->machine, cpu->machine));
+  const weir_yaml *list = value_of(r, map, "calls");
+  if (list == NULL) return WEIR_FAILED_PRECONDITION;
+  if (list->kind != WEIR_YAML_LIST || list->count > WEIR_TUNE_CALLS)
+    return bad(r, &list->mark, "a list of at most 4096 calls");
+  for (uint32_t i = 0; i < list->count; i++)
+    WEIR_TRY(read_call(r, list->items[i]));
   return WEIR_OK;
 }
 
@@ -241,7 +293,7 @@ static weir_status read_gpu(const reader *r, const weir_yaml *map) {
 
 static weir_status read_root(const reader *r, const char *name,
                              const weir_yaml *root) {
-  static const char *const kParts[] = {"tuned", "gpu"};
+  static const char *const kParts[] = {"tuned", "cpu", "gpu"};
   const weir_mark start = {.file = name, .line = 1, .col = 1};
   int64_t version;
   if (root == NULL || root->kind != WEIR_YAML_MAP)
@@ -250,8 +302,12 @@ static weir_status read_root(const reader *r, const char *name,
   if (version != kVersion)
     return bad(r, &weir_yaml_get(root, "tuned")->mark, "version 1");
   WEIR_TRY(check_keys(r, root, kParts, WEIR_TABLE_COUNT(kParts), NULL, 0));
-  const weir_yaml *gpu = value_of(r, root, "gpu");
-  return gpu != NULL ? read_gpu(r, gpu) : WEIR_FAILED_PRECONDITION;
+  const weir_yaml *cpu = weir_yaml_get(root, "cpu");
+  const weir_yaml *gpu = weir_yaml_get(root, "gpu");
+  if (cpu == NULL && gpu == NULL)
+    return bad(r, &root->mark, "a key cpu or a key gpu");
+  if (cpu != NULL) WEIR_TRY(read_cpu(r, cpu));
+  return gpu != NULL ? read_gpu(r, gpu) : WEIR_OK;
 }
 
 weir_status weir_tune_read(const weir_allocator *alloc, weir_sv text,

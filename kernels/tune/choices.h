@@ -2,11 +2,13 @@
 #ifndef KERNELS_TUNE_CHOICES_H_
 #define KERNELS_TUNE_CHOICES_H_
 
+#include "kernels/tune/calls.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/base/vec.h"
 #include "runtime/device/gemm.h"
 
-/* A file of choices, in memory.
+/* A file of choices, in memory. It has a part for each kind of device, one of
+ * them at least; `cpu` stands in calls.h.
  *
  *   tuned: 1
  *   gpu:
@@ -63,6 +65,7 @@ typedef struct weir_tune_product {
 typedef struct weir_tune_choices {
   weir_gemm_library of; /* empty names: of nothing yet */
   WEIR_VEC(weir_tune_product) products;
+  weir_tune_calls cpu;
 } weir_tune_choices;
 
 /* The key of |desc|: what does not matter for it is 0. */
@@ -86,6 +89,11 @@ weir_status weir_tune_read(const weir_allocator *alloc, weir_sv text,
 
 /* Appends the file to |out|. */
 void weir_tune_write(const weir_tune_choices *choices, weir_strbuf *out);
+
+/* Adds a call, whose text is a new one. Errors: W6001. */
+weir_status weir_tune_add_call(const weir_allocator *alloc,
+                               weir_tune_choices *choices,
+                               const weir_tune_call *call, weir_error *err);
 
 /* Leaves |choices| empty. */
 void weir_tune_free(const weir_allocator *alloc, weir_tune_choices *choices);

@@ -68,9 +68,23 @@ static bool is_same(const weir_gemm_library *a, const weir_gemm_library *b) {
 
 /* ---- The file */
 
+/* The part for CPUs is only passed on: the file's newest. */
+static weir_status keep_calls(weir_tuning *t, const weir_tune_calls *fresh,
+                              weir_error *err) {
+  weir_tune_calls *own = &t->choices.cpu;
+  memcpy(own->machine, fresh->machine, sizeof own->machine);
+  own->list.count = 0;
+  for (size_t i = 0; i < fresh->list.count; i++)
+    WEIR_TRY(weir_tune_add_call(t->env->alloc, &t->choices,
+                                &fresh->list.items[i], err));
+  return WEIR_OK;
+}
+
 /* Adds what is new in |fresh|: what this process has chosen stays. */
 static weir_status merge(weir_tuning *t, const weir_tune_choices *fresh,
                          weir_error *err) {
+  WEIR_TRY(keep_calls(t, &fresh->cpu, err));
+  if (fresh->of.device[0] == '\0') return WEIR_OK; /* no part for GPUs */
   if (t->choices.of.device[0] == '\0') t->choices.of = fresh->of;
   if (!is_same(&t->choices.of, &fresh->of)) { /* another has replaced it */
     warn_other(t, &fresh->of, &t->choices.of);

@@ -42,7 +42,8 @@ weir_status weir_plan_hashes_get(const weir_plan *plan, weir_plan_hashes *out,
 const char *weir_plan_hashes_differ(const weir_plan_hashes *a,
                                     const weir_plan_hashes *b) {
   if (a->graph != b->graph) return "the graph after passes (nodes or shapes)";
-  if (a->plan != b->plan) return "the plan (devices, order or copies)";
+  if (a->plan != b->plan)
+    return "the plan (devices, order, copies, or kernels of --tune)";
   if (a->partition != b->partition)
     return "the partition (devices, threads, edges or collectives)";
   return NULL;

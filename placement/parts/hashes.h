@@ -17,7 +17,9 @@ typedef struct weir_plan_hashes {
 /* Of a plan of a graph. Errors: W6001. */
 weir_status weir_plan_hashes_get(const weir_plan *plan, weir_plan_hashes *out,
                                  weir_error *err);
-/* The first difference in words, as "the plan (devices, order or copies)";
+/* Tasks add the hash of their timed kernels (kernels/tune/tuned.h) to |plan|.
+ *
+ * The first difference in words, as "the plan (devices, order, ...)";
  * NULL: there is none. Later ones follow from it. */
 const char *weir_plan_hashes_differ(const weir_plan_hashes *a,
                                     const weir_plan_hashes *b);

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "kernels/profile.h"
+#include "kernels/tune/tuned.h"
 #include "runtime/api/op/op_set.h"
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/diag/diag.h"
 #include "runtime/base/env_system.h"
+#include "runtime/base/map.h"
 #include "runtime/exec/gpu/gpus.h"
 
 /* Set by the build from the project's version. */
@@ -72,8 +74,13 @@ static void say(void *self, const char *text) {
     weir_log(runtime, WEIR_LOG_INFO, "%s", text);
 }
 
+/* What CPUs' and GPUs' parts of one file have in common is said once. */
 static void warn(void *self, const weir_error *warning) {
+  weir_runtime *runtime = self;
   weir_diag diag;
+  uint64_t said = weir_hash_bytes(warning->message, strlen(warning->message),
+                                  warning->line);
+  if (atomic_exchange(&runtime->warned, said) == said) return;
   weir_diag_init(&diag, warning);
   weir_log_diag(self, &diag);
 }
@@ -93,6 +100,19 @@ static weir_status create_gpus(weir_runtime *runtime,
                                   .say = say,
                                   .say_self = runtime};
   return weir_gpus_create(&runtime->env, &gpus, &runtime->env.gpus, err);
+}
+
+static weir_status open_choices(weir_runtime *runtime,
+                                const weir_runtime_opts *opts,
+                                weir_error *err) {
+  const weir_tuned_options tuned = {.path = opts->tune,
+                                    .profile = runtime->env.profile,
+                                    .times = opts->tune_kernels == 1,
+                                    .strict = opts->tune_strict == 1,
+                                    .warn = warn,
+                                    .self = runtime};
+  if (opts->tune == NULL) return WEIR_OK;
+  return weir_tuned_create(&runtime->env, &tuned, &runtime->env.tuned, err);
 }
 
 static weir_status make_runtime(const weir_runtime_opts *opts,
@@ -117,6 +137,7 @@ static weir_status make_runtime(const weir_runtime_opts *opts,
   }
   atomic_init(&runtime->refs, 1);
   atomic_flag_clear(&runtime->insecure_told);
+  atomic_init(&runtime->warned, 0);
   runtime->heap = heap;
   runtime->env = env;
   runtime->memory_limit = opts->memory_limit;
@@ -127,7 +148,8 @@ static weir_status make_runtime(const weir_runtime_opts *opts,
   runtime->on_device = opts->on_device;
   runtime->on_log_self = opts->on_log_self;
   pthread_mutex_init(&runtime->lock, NULL);
-  weir_status s = create_gpus(runtime, opts, err);
+  weir_status s = open_choices(runtime, opts, err);
+  if (s == WEIR_OK) s = create_gpus(runtime, opts, err);
   if (s == WEIR_OK) {
     *out_runtime = runtime;
     return s;
@@ -151,6 +173,9 @@ weir_status weir_runtime_create(const weir_runtime_opts *opts,
                      (int)o.threads);
   if (o.device_wait_ns < 0)
     return weir_fail(err, WEIR_W0002, NULL, "device_wait_ns is negative");
+  if (o.tune_kernels != 0 && o.tune == NULL)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "tune_kernels is given without tune, a file");
   return make_runtime(&o, o.allocator != NULL ? &hook : NULL, out_runtime, err);
 }
 
@@ -164,6 +189,7 @@ void weir_runtime_release(weir_runtime *runtime) {
   weir_heap *heap = runtime->heap;
   weir_pool_release(runtime->pool);
   weir_gpus_release(runtime->env.gpus);
+  weir_tuned_release(runtime->env.tuned);
   weir_op_set_release(runtime->ops);
   weir_free(runtime->env.alloc, runtime->device_locks);
   pthread_mutex_destroy(&runtime->lock);

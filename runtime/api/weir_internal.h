@@ -47,6 +47,7 @@ struct weir_runtime {
   struct weir_op_set *ops; /* registered; NULL: none */
   bool ops_sealed;         /* no more may be */
   atomic_flag insecure_told;
+  _Atomic uint64_t warned; /* the last warning of a file of choices, hashed */
 };
 
 /* Whether the one warning that frames are not encrypted is still to be said; it

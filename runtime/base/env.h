@@ -151,6 +151,8 @@ typedef struct weir_env {
   uint64_t profile;
   const weir_random *random; /* NULL: this one has none */
   struct weir_gpus *gpus;    /* exec/gpu/gpus.h; NULL: this one has none */
+  /* Kernels that were timed (kernels/tune/tuned.h); NULL: all are derived. */
+  struct weir_tuned *tuned;
 } weir_env;
 
 #endif

@@ -7,6 +7,7 @@
 #include "kernels/cpu/onednn/onednn_probe.h"
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/profile.h"
+#include "kernels/tune/tuned.h"
 #include "runtime/api/weir_internal.h"
 #include "runtime/exec/measure/peak.h"
 #include "runtime/exec/measure/peak_cores.h"
@@ -100,6 +101,10 @@ static weir_status say_peaks(const machine_facts *f, const weir_env *env,
   if (all.threads > 1) say_peak(f, name, all.f32_gflops, all.f64_gflops);
   say_copies(f, &m, &peak);
   return WEIR_OK;
+}
+
+size_t weir_tools_tuned(const weir_runtime *runtime) {
+  return runtime->env.tuned != NULL ? weir_tuned_count(runtime->env.tuned) : 0;
 }
 
 weir_status weir_tools_machine(const weir_runtime *runtime, bool measure,

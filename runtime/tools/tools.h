@@ -60,6 +60,9 @@ weir_status weir_tools_machine(const weir_runtime *runtime, bool measure,
                                weir_tools_fact_fn fact, void *self,
                                weir_error *err);
 
+/* How many choices of kernels |runtime|'s file of --tune has. */
+size_t weir_tools_tuned(const weir_runtime *runtime);
+
 /* ---- Graphs. */
 
 /* Writes the nodes with their types, after the named pass (NULL: the first), as

@@ -63,14 +63,14 @@ typedef struct weir_runtime_opts {
    * failure (W6001) comes when it is over, that of the run (W5005, W5006) when
    * it is cancelled or out of time. 0: not at all. */
   int64_t device_wait_ns;
-  /* A file of algorithms for products of matrices on GPUs: for each product
-   * that it lacks up to eight are timed when a program is made, and the
-   * quickest is added; for one that it has that algorithm is taken. Another
-   * algorithm may give other bits, and a file fixes them. A file that is
-   * broken, of another GPU or of another version of cuBLASLt changes nothing:
-   * W6006, a warning of the log. One that cannot be read or written fails the
-   * program (W4001, W4002, W5009, W6005). Opened with the first product;
-   * copied. NULL: the library's heuristic chooses. */
+  /* A file of choices that were timed. Of algorithms for products on GPUs: for
+   * each product that it lacks up to eight are timed when a program is made,
+   * and the quickest is added; for one that it has that algorithm is taken.
+   * Another algorithm may give other bits, and a file fixes them. A file that
+   * is broken, of another GPU or of another version of cuBLASLt changes
+   * nothing: W6006, a warning of the log. One that cannot be read or written
+   * fails the program (W4001, W4002, W5009, W6005). Opened with the first
+   * product; copied. NULL: the library's heuristic chooses. */
   const char *tune;
   /* The folder of lock files of GPUs that a cluster gives `share: queue`: the
    * processes that use such a GPU take turns, and must have the same folder.
@@ -79,6 +79,14 @@ typedef struct weir_runtime_opts {
   /* As |on_log|, whose |self| it gets: how devices do their work, which else is
    * a line of WEIR_LOG_INFO. NULL: it is one. */
   void (*on_device)(void *self, const char *text);
+  /* 1: kernels for CPUs that take the same call are timed when a program is
+   * made, and the quickest is added to the file of |tune|, which must be given
+   * (W0002). 0: that file's part for CPUs, as `weir tune` makes it, is read:
+   * its kernels are taken, and may give other bits. A file that is broken, of
+   * another machine or under another |isa| changes nothing: W6006, a warning of
+   * the log, or with |tune_strict| 1, and when kernels are timed, a failure. */
+  int32_t tune_kernels;
+  int32_t tune_strict;
 } weir_runtime_opts;
 
 /* |opts| may be NULL. Threads start with the first session.

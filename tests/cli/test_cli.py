@@ -840,6 +840,40 @@ class Others(Case):
         self.assertIn("cpu", json.loads(self.weir("doctor", "--json")))
         self.assertIn("cuda", json.loads(self.weir("doctor", "--json")))
 
+    def test_tune(self):
+        self.file("conv.weir.yaml",
+                  "weir: 1\ninputs: {x: 'f32[16, 8, 12, 12]', "
+                  "w: 'f32[16, 8, 3, 3]'}\nnodes:\n  y: conv(x, w)\n"
+                  "  z: relu(y)\noutputs: [z]\n")
+        self.weir("tune", "t.yaml", "conv.weir.yaml")
+        self.assertIn("t.yaml: 1 calls", self.err)
+        text = (self.path / "t.yaml").read_text(encoding="utf-8")
+        kernel = re.search(r"kernel: (\S+),", text).group(1)
+        explain = ("bench", "conv.weir.yaml", "--runs", "1", "--explain")
+        self.assertIn(f"\t{kernel}\t",
+                      self.weir(*explain, "--tune", "t.yaml"))
+        # Whoever chooses otherwise is seen to do so.
+        other = {"cpu.conv2d.direct": "cpu.conv2d_gemm_fused"}.get(
+            kernel, "cpu.conv2d.direct")
+        self.file("t.yaml", text.replace(kernel, other))
+        out = self.weir(*explain, "--tune", "t.yaml")
+        self.assertIn(f"\t{other}\t", out)
+        self.assertIn("quickest when timed", out)
+        self.weir("tune", "t.yaml", "conv.weir.yaml")  # is not timed again
+        self.assertIn(f"\t{other}\t", self.weir(*explain, "--tune", "t.yaml"))
+        # A broken line, another set.
+        self.file("broken.yaml", text.replace("ns: ", "ns: x"))
+        for more in (("--tune", "broken.yaml"),
+                     ("--tune", "t.yaml", "--isa", "generic")):
+            if "--isa" in more and " generic, caches" in text:
+                continue  # a machine without another set
+            self.assertNotIn("when timed", self.weir(*explain, *more))
+            self.assertEqual(self.err.count("W6006"), 1)
+            self.weir(*explain, *more, "--strict-placement", code=2)
+            self.assertIn("error[W6006]", self.err)
+        self.weir("tune", "broken.yaml", "conv.weir.yaml", code=2)
+        self.weir("tune", "no/such/folder.yaml", "conv.weir.yaml", code=6)
+
     def test_doctor_knows_the_machine(self):
         facts = json.loads(self.weir("doctor", "--json"))
         self.assertLessEqual(int(facts["cores"]), int(facts["threads"]))

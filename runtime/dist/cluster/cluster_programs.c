@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "kernels/tune/tuned.h"
 #include "placement/carry/carry_plan.h"
 #include "placement/parts/hashes.h"
 #include "placement/parts/tasks.h"
@@ -205,7 +206,8 @@ static weir_status fill(maker *m, program_op *op, uint8_t *plan_name,
   op->message.plan.data = plan_name;
   op->message.plan.len = WEIR_BLOB_NAME_BYTES;
   op->message.graph_hash = hashes.graph;
-  op->message.plan_hash = hashes.plan;
+  op->message.plan_hash =
+      hashes.plan + weir_tuned_hash(m->session->dist->env->tuned);
   op->message.partition_hash = hashes.partition;
   op->message.fetches = (uint32_t *)(uintptr_t)r->fetches;
   op->message.n_fetches = r->fetch_count;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/tune/tuned.h"
 #include "placement/parts/hashes.h"
 #include "placement/parts/tasks.h"
 #include "runtime/dist/run/run_blobs.h"
@@ -290,7 +291,7 @@ static weir_status place_program(run_engine *e, run_program *p,
   if (s == WEIR_OK) find_feeds(p, cut, tasks);
   if (s == WEIR_OK) s = make_channel(e, p, tasks, err);
   p->added.graph_hash = hashes.graph;
-  p->added.plan_hash = hashes.plan;
+  p->added.plan_hash = hashes.plan + weir_tuned_hash(e->env.tuned);
   p->added.partition_hash = hashes.partition;
   weir_task_cut_release(tasks);
   weir_cut_release(cut);

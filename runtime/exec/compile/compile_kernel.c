@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/registry.h"
+#include "kernels/tune/timed.h"
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_gpu.h"
 #include "runtime/exec/compile/compile_internal.h"
@@ -163,6 +164,12 @@ static bool may_be_in_place(const weir_compiler *c, const weir_node *node,
   return true;
 }
 
+/* Whether the choices of a file count. */
+static bool may_be_timed(const weir_compiler *c, weir_device_kind kind) {
+  return c->env->tuned != NULL && weir_device_kinds[kind]->host &&
+         !c->request->options.ref_kernels;
+}
+
 weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
                                 const char *also, weir_error *err) {
   const weir_call *call = emit->calls;
@@ -175,6 +182,11 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
       c->graph->registry, call, kind,
       c->request->options.ref_kernels && weir_device_kinds[kind]->host,
       refusals, sizeof refusals);
+  const char *timed = NULL;
+  if (kernel != NULL && may_be_timed(c, kind))
+    WEIR_TRY(weir_timed_kernel(c->env, c->graph->registry, !c->sizes_only, call,
+                               &kernel, &timed, err));
+  if (timed != NULL) also = timed;
   if (kernel == NULL) {
     weir_status s = weir_fail(err, WEIR_W3001, &emit->node->mark,
                               "no kernel for %s on %s: %s", call->op->name,
@@ -273,6 +285,7 @@ typedef struct group_choice {
   group_parts parts;                   /* the lists of |group| */
   weir_group *group;                   /* in the arena: kernels may keep it */
   const weir_group_kernel_def *kernel; /* NULL: none accepts */
+  const char *timed;                   /* a word on it; or NULL */
   char refusals[512];                  /* of those before it, by name */
 } group_choice;
 
@@ -334,13 +347,6 @@ static weir_status fill_parts(weir_compiler *c, group_parts *g,
   return WEIR_OK;
 }
 
-static bool group_is_plain(const weir_group *group) {
-  bool plain = group->out[0].layout == WEIR_LAYOUT_PLAIN;
-  for (uint32_t i = 0; i < group->in_count; i++)
-    plain = plain && group->in[i].layout == WEIR_LAYOUT_PLAIN;
-  return plain;
-}
-
 /* The first group kernel that accepts. */
 static void choose_group(const weir_compiler *c, group_choice *out) {
   if (c->request->options.ref_kernels) {
@@ -352,9 +358,7 @@ static void choose_group(const weir_compiler *c, group_choice *out) {
       const weir_group_kernel_def *kernel = r->group_kernels[i];
       weir_why why = {""};
       if (kernel->device != c->kind) continue;
-      if (!kernel->layouts && !group_is_plain(out->group)) {
-        (void)weir_no(&why, "wants row-major operands");
-      } else if (kernel->accepts(out->group, &why)) {
+      if (weir_group_kernel_accepts(kernel, out->group, &why)) {
         out->kernel = kernel;
         return;
       }
@@ -381,7 +385,9 @@ static weir_status find_group(weir_compiler *c, uint32_t id, group_choice *out,
                              .out = g->out,
                              .out_calls = g->out_calls};
   choose_group(c, out);
-  return WEIR_OK;
+  if (out->kernel == NULL || !may_be_timed(c, c->kind)) return WEIR_OK;
+  return weir_timed_group(c->env, c->graph->registry, !c->sizes_only,
+                          out->group, &out->kernel, &out->timed, err);
 }
 
 weir_status weir_compile_takes_layouts(weir_compiler *c, weir_node_id id,
@@ -410,8 +416,8 @@ weir_status weir_compile_group(weir_compiler *c, uint32_t id, bool *done,
   *done = false;
   WEIR_TRY(find_group(c, id, &choice, err));
   const weir_group_kernel_def *kernel = choice.kernel;
-  *reason =
-      keep_reason(c, kernel == NULL ? "group split" : NULL, choice.refusals);
+  *reason = keep_reason(c, kernel == NULL ? "group split" : choice.timed,
+                        choice.refusals);
   if (kernel == NULL) return WEIR_OK;
   weir_value_id *out = weir_arena_array(c->arena, 1, sizeof *out);
   if (out == NULL) return weir_fail_memory(err, sizeof *out);

@@ -111,7 +111,8 @@ void cli_help_brief(const cli_command *command) {
 void cli_help_list(bool brief) {
   cli_print(
       "weir: runs dataflow graphs written in YAML\n"
-      "usage: weir COMMAND [options]\n\n");
+      "usage: weir COMMAND [options]\n%s",
+      brief ? "" : "\n"); /* the brief one fits a screen of 24 lines */
   for (size_t i = 0; cli_commands[i] != NULL; i++)
     cli_print("  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
   if (brief) return;

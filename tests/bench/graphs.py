@@ -40,6 +40,22 @@ outputs: [y]
 """
 
 
+def attention(tokens, grad=False):
+    """12 heads of 64; with |grad| the gradients of q, k and v too."""
+    more = "  s: reduce_sum(mul(y, w))\n  dq, dk, dv: gradients(s, [q, k, v])\n"
+    return f"""weir: 1
+inputs:
+  q: f32[1, 12, {tokens}, 64]
+  k: f32[1, 12, {tokens}, 64]
+  v: f32[1, 12, {tokens}, 64]
+{f"  w: f32[1, 12, {tokens}, 64]" if grad else ""}
+nodes:
+  y: attention(q, k, v)
+{more if grad else ""}
+outputs: [{"dq, dk, dv" if grad else "y"}]
+"""
+
+
 def layered(n, width=100):
     """n nodes in layers of |width|, on which load and check are timed."""
     lines = ["weir: 1", "inputs:", "  x: f32[64, 64]", "nodes:"]
@@ -58,6 +74,9 @@ def write(folder):
     texts = {"chain": chain(10000), "wide": wide(10000),
              "one": one(), "load100k": layered(100000)}
     texts.update({f"matmul{n}": matmul(n) for n in (64, 256, 1024, 2048)})
+    for n in (128, 512, 1024, 4096):
+        texts[f"attention{n}"] = attention(n)
+        texts[f"attention_grad{n}"] = attention(n, True)
     for name, text in texts.items():
         (folder / f"{name}.weir.yaml").write_text(text)
     return folder

@@ -105,6 +105,7 @@ typedef struct weir_random_table weir_random_table;
 typedef struct weir_apply_table weir_apply_table;
 typedef struct weir_loss_table weir_loss_table;
 typedef struct weir_column_table weir_column_table;
+typedef struct weir_attention_table weir_attention_table;
 
 typedef struct weir_isa {
   const char *name;             /* "avx512" */
@@ -121,6 +122,7 @@ typedef struct weir_isa {
   const weir_apply_table *apply;              /* isa/apply.h */
   const weir_loss_table *loss;                /* isa/loss.h */
   const weir_column_table *columns;           /* isa/columns.h */
+  const weir_attention_table *attention;      /* attention/block.h */
 } weir_isa;
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of tables of one instruction set: this file, too, is compiled once
  * for each of them, and choose.c picks among the results. */
+#include "kernels/cpu/attention/block.h"
 #include "kernels/cpu/isa/apply.h"
 #include "kernels/cpu/isa/cells.h"
 #include "kernels/cpu/isa/columns.h"
@@ -25,6 +26,7 @@ extern const weir_gemm_table ISA(gemm_f32), ISA(gemm_f64);
 extern const weir_apply_table ISA(apply);
 extern const weir_loss_table ISA(loss);
 extern const weir_column_table ISA(columns);
+extern const weir_attention_table ISA(attention);
 extern const weir_isa ISA(isa);
 
 const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
@@ -41,4 +43,5 @@ const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .gemm_f64 = &ISA(gemm_f64),
                            .apply = &ISA(apply),
                            .loss = &ISA(loss),
-                           .columns = &ISA(columns)};
+                           .columns = &ISA(columns),
+                           .attention = &ISA(attention)};

@@ -69,9 +69,13 @@ static void add_keys(const job *j, const tile *t, int worker, int64_t from,
   weir_attention_scores(p, j->args, worker, &t->rows, from, to, &block);
   p->isa->attention->weigh(&block, t->most, t->sum, t->factor);
   if (!first) rescale(j, t);
-  weir_attention_pack(p, panels, v, p->h.v.row, to - from, p->h.depth);
+  /* Rows side by side are read as they lie; of rows far apart, which would
+   * share few sets of the first cache, panels are made. */
+  bool plain = p->h.v.row == p->h.depth;
+  if (!plain)
+    weir_attention_pack(p, panels, v, p->h.v.row, to - from, p->h.depth);
   weir_attention_product product = {.a = block.s,
-                                    .b = panels,
+                                    .b = plain ? v : panels,
                                     .c = t->y,
                                     .a_row = 1,
                                     .a_k = block.row,
@@ -79,7 +83,9 @@ static void add_keys(const job *j, const tile *t, int worker, int64_t from,
                                     .m = t->rows.end - t->rows.begin,
                                     .n = p->h.depth,
                                     .k = to - from,
-                                    .add = !first};
+                                    .add = !first,
+                                    .plain = plain,
+                                    .b_row = p->h.v.row};
   weir_attention_multiply(p, &product);
 }
 

@@ -180,11 +180,11 @@ void weir_attention_multiply(const weir_attention *p,
   for (int64_t i = 0; i < t.m; i += rows)
     for (int64_t j = 0; j < t.n; j += columns) {
       weir_gemm_tile tile = {.a = t.a + i * t.a_row,
-                             .b = t.b + j * t.k,
+                             .b = t.plain ? t.b + j : t.b + j * t.k,
                              .c = t.c + i * t.c_row + j,
                              .a_row = t.a_row,
                              .a_k = t.a_k,
-                             .b_k = columns,
+                             .b_k = t.plain ? t.b_row : columns,
                              .c_row = t.c_row,
                              .m = t.m - i < rows ? t.m - i : rows,
                              .n = t.n - j < columns ? t.n - j : columns,

@@ -95,6 +95,8 @@ typedef struct weir_attention_product {
   int64_t a_row, a_k, c_row;
   int64_t m, n, k;
   bool add;
+  bool plain;    /* |b| is no panels, but rows of n numbers */
+  int64_t b_row; /* then: from row to row */
 } weir_attention_product;
 
 /* The product itself. */

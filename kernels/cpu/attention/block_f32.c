@@ -13,10 +13,12 @@
 
 #include "kernels/cpu/isa/vmath.h"
 
-enum { VECS = 4 }; /* of queries side by side: their sums are in registers */
+enum {
+  VECS = 2
+}; /* of queries side by side: all their numbers are in registers */
 
-/* The larger; of a number and a NaN either. A NaN need not win here: its weight
- * is a NaN as well, and so is the sum. */
+/* The larger; of a number and a NaN the second. A NaN need not win among
+ * scores: its weight is a NaN as well, and so is the sum. */
 INLINE vf most_of(vf a, vf b) {
 #if WEIR_ISA_LANES == 16
   return (vf)_mm512_max_ps((__m512)a, (__m512)b);
@@ -27,26 +29,21 @@ INLINE vf most_of(vf a, vf b) {
 #endif
 }
 
-/* exp(x) for x <= 0. Below -86 it is 0: with the largest weight 1 nothing is
- * lost, and 2^k needs one factor where vexp has two. */
+/* exp(x) for x <= 0, within 2 ulp while it is above 1e-37. Simpler than vexp:
+ * with the largest weight 1, what is smaller may be 0, so one factor 2^k does,
+ * and it is 0 for k = -127, to which all that is below -88 is clamped. k + 127
+ * lies in the low bits of |shifted|, where a shift makes an exponent of it. */
 INLINE vf exp_negative(vf x) {
-#if WEIR_ISA_LANES == 16
-  return vexp(x);
-#else
-  vi none = x < -86.0f;
-  x = vclamp(x, -86.0f, 1.0f);
-  vf shifted = x * 1.44269504f + VROUND_MAGIC;
-  vf k = shifted - VROUND_MAGIC;
-  vf r = x - k * 0.693359375f;
-  r = r + k * 2.12194440e-4f;
-  vf p = 0.0013814605f * r + 0.008368711f;
-  p = p * r + 0.04166839f;
-  p = p * r + 0.16666521f;
-  p = p * r + 0.49999994f;
-  p = p * (r * r) + r + 1.0f;
-  p = p * vpow2i(vrounded(shifted));
-  return (vf)(~none & (vi)p);
-#endif
+  const float magic = VROUND_MAGIC + 127.0f;
+  x = most_of(vset(-88.0f), x); /* of a NaN and a number the second */
+  vf shifted = x * 1.44269504f + magic;
+  vf r = x - (shifted - magic) * 0.693147181f;
+  vf p = 0.00831243023f * r + 0.0418909863f;
+  p = p * r + 0.166671187f;
+  p = p * r + 0.499992251f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  return p * (vf)((vu)shifted << 23);
 }
 
 /* ---- Masks */
@@ -84,14 +81,14 @@ static void mask(const weir_attention_block *b) {
 INLINE void weigh_columns(const weir_attention_block *b, int64_t i, float *most,
                           float *sum, float *factor, const int vecs) {
   vf largest[VECS], total[VECS], base[VECS];
-#pragma GCC unroll 4
+#pragma GCC unroll 2
   for (int v = 0; v < vecs; v++) largest[v] = vload(most + i + v * LANES);
   for (int64_t j = 0; j < b->keys; j++)
-#pragma GCC unroll 4
+#pragma GCC unroll 2
     for (int v = 0; v < vecs; v++)
       largest[v] =
           most_of(largest[v], vload(b->s + j * b->row + i + v * LANES));
-#pragma GCC unroll 4
+#pragma GCC unroll 2
   for (int v = 0; v < vecs; v++) {
     vf old = vload(most + i + v * LANES);
     total[v] = vset(0.0f);
@@ -100,14 +97,14 @@ INLINE void weigh_columns(const weir_attention_block *b, int64_t i, float *most,
     vstore(factor + i + v * LANES, exp_negative(old - base[v]));
   }
   for (int64_t j = 0; j < b->keys; j++)
-#pragma GCC unroll 4
+#pragma GCC unroll 2
     for (int v = 0; v < vecs; v++) {
       float *s = b->s + j * b->row + i + v * LANES;
       vf p = exp_negative(vload(s) - base[v]);
       total[v] += p;
       vstore(s, p);
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 2
   for (int v = 0; v < vecs; v++)
     vstore(
         sum + i + v * LANES,

@@ -5,15 +5,17 @@
 
 #include "runtime/base/map.h"
 #include "runtime/graph/hash.h"
+#include "runtime/graph/pass/pass.h"
+#include "runtime/graph/pass/pass_attention.h"
 #include "runtime/graph/pass/pass_fuse.h"
 #include "runtime/graph/pass/pass_simplify.h"
 #include "runtime/graph/pass/pass_specialize.h"
 #include "runtime/graph/pass/updates.h"
 
-/* Targets (updates.c), simplify, fuse, in this order: updates must be targets
- * before nodes without a reader go, and groups depend on the readers of a
- * value, so they come last. Fusing keeps ids, hence the maps of simplify are
- * those of the whole cut. */
+/* Targets (updates.c), simplify, attention, fuse, in this order: updates must
+ * be targets before nodes without a reader go, and groups depend on the readers
+ * of a value, so they come last. Fusing keeps ids, hence the maps of those
+ * before it are those of the whole cut. */
 
 /* One cut under way. */
 typedef struct cutter {
@@ -55,6 +57,32 @@ static weir_status simplify(cutter *c, weir_graph **out, weir_error *err) {
                              err);
 }
 
+/* |*graph| with attention as one node, and the maps brought up to date. */
+static weir_status attend(cutter *c, weir_graph **graph, weir_error *err) {
+  const weir_graph *old = c->request->graph, *simple = *graph;
+  weir_cut *out = c->out;
+  weir_graph *made = NULL;
+  weir_value_id *values =
+      weir_alloc_array(c->alloc, simple->value_count, sizeof *values);
+  weir_node_id *nodes =
+      weir_alloc_array(c->alloc, simple->node_count, sizeof *nodes);
+  weir_status s =
+      values == NULL || nodes == NULL
+          ? weir_fail_memory(err, simple->value_count)
+          : weir_graph_attend(simple, out->fetches, out->fetch_count, values,
+                              nodes, &made, err);
+  for (uint32_t i = 0; s == WEIR_OK && i < old->value_count; i++)
+    out->values[i] = weir_pass_mapped(values, out->values[i]);
+  for (uint32_t i = 0; s == WEIR_OK && i < old->node_count; i++)
+    c->nodes[i] = c->nodes[i] == UINT32_MAX ? UINT32_MAX : nodes[c->nodes[i]];
+  weir_free(c->alloc, values);
+  weir_free(c->alloc, nodes);
+  if (s != WEIR_OK) return s;
+  weir_graph_unref(*graph);
+  *graph = made;
+  return WEIR_OK;
+}
+
 static bool shapes_known(const weir_graph *g) {
   for (weir_value_id v = 0; v < g->value_count; v++)
     if (!weir_shape_known(g->values[v].shape)) return false;
@@ -74,6 +102,10 @@ static weir_status run(cutter *c, weir_error *err) {
   weir_graph *simple = NULL, *fused = NULL;
   WEIR_TRY(make_room(c, err));
   weir_status s = simplify(c, &simple, err);
+  for (uint32_t k = 0; s == WEIR_OK && k < r->value_count; k++)
+    out->fetches[k] = out->values[r->values[k]];
+  if (s == WEIR_OK && !r->no_fusion && !r->with_gpus)
+    s = attend(c, &simple, err);
   for (uint32_t k = 0; s == WEIR_OK && k < r->value_count; k++)
     out->fetches[k] = out->values[r->values[k]];
   for (uint32_t k = 0; s == WEIR_OK && k < out->target_count; k++)

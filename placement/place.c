@@ -347,11 +347,16 @@ static weir_status check_wishes(const placer *p, weir_error *err) {
   return WEIR_OK;
 }
 
+static void tell_gpus(const weir_placing *placing, weir_goal *goal) {
+  goal->with_gpus = placing->cluster->kind_count[WEIR_GPU] > 0;
+}
+
 /* The plan that gives homes. Where it is the requested plan, it begins as
  * the caller wants. Where that one follows, it repeats the warnings. */
 static weir_status plan_main(placer *p, weir_error *err) {
   if (p->main == NULL)
     WEIR_TRY(weir_goal_create(p->request->graph, false, &p->main, err));
+  tell_gpus(p->placing, p->main);
   WEIR_TRY(cut(p->main, NULL, NOMINAL_SIZE, &p->first_cut, err));
   p->wishes_failed = check_wishes(p, err) != WEIR_OK;
   if (p->wishes_failed) return err->code;
@@ -386,6 +391,7 @@ static weir_status decide_homes(placer *p, weir_error *err) {
   if (s != WEIR_OK) tell_rules(p, &why);
   if (p->main == NULL)
     WEIR_TRY(weir_goal_create(p->request->graph, true, &p->main, err));
+  tell_gpus(p->placing, p->main);
   if (p->first != NULL) WEIR_TRY(weir_homes_take(p->placing, p->first, err));
   return weir_homes_fill(p->placing, p->main, err);
 }
@@ -424,6 +430,7 @@ static weir_status plan_given(placer *p, weir_plan **out, weir_error *err) {
 static weir_status plan_goal(placer *p, weir_plan **out, weir_error *err) {
   const weir_place_request *r = p->request;
   WEIR_TRY(weir_goal_create(r->graph, r->inference, &p->goal, err));
+  tell_gpus(p->placing, p->goal);
   if (r->replica)
     WEIR_TRY(weir_replica_begin(p->placing->cluster, p->goal,
                                 &p->placing->arena, &p->placing->replica, err));

@@ -231,6 +231,7 @@ static weir_status measure(weir_runtime *runtime, const weir_place_request *r,
   weir_goal *goal = NULL;
   weir_status s = weir_cluster_choose(runtime->env.alloc, r, &cluster, err);
   if (s == WEIR_OK) s = weir_goal_create(r->graph, r->inference, &goal, err);
+  if (s == WEIR_OK) goal->with_gpus = cluster->kind_count[WEIR_GPU] > 0;
   if (s == WEIR_OK) s = lower(r, goal, cluster, &units, err);
   if (s == WEIR_OK) {
     weir_measure_request request = {

@@ -234,7 +234,8 @@ weir_status weir_goal_cut(const weir_goal *goal, const weir_shape *shapes,
                                 .nodes = l.nodes,
                                 .value_count = goal->fetch_count,
                                 .node_count = goal->target_count,
-                                .fed = l.inputs};
+                                .fed = l.inputs,
+                                .with_gpus = goal->with_gpus};
     s = weir_graph_cut(&request, out_cut, err);
   }
   weir_graph_unref(fixed);
@@ -245,7 +246,10 @@ weir_status weir_goal_cut(const weir_goal *goal, const weir_shape *shapes,
 static weir_status cut_variables(const weir_goal *goal, const lowered *l,
                                  weir_cut **out_cut, weir_error *err) {
   const weir_graph *g = l->graph;
-  weir_cut_request request = {.graph = g, .fed = l->inputs, .no_updates = true};
+  weir_cut_request request = {.graph = g,
+                              .fed = l->inputs,
+                              .no_updates = true,
+                              .with_gpus = goal->with_gpus};
   weir_value_id *values =
       weir_alloc_array(goal->alloc, g->node_count, sizeof *values);
   if (values == NULL)

@@ -17,6 +17,7 @@ typedef struct weir_goal {
   const weir_value_id *fetches; /* ids of |graph| */
   const weir_node_id *targets;
   uint32_t fetch_count, target_count;
+  bool with_gpus; /* the caller's: see weir_cut_request */
 } weir_goal;
 
 /* A training step where |graph| has `train`, unless |inference|; else its

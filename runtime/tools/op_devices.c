@@ -35,6 +35,9 @@ WEIR_TABLE_OF(without_kernel, WEIR_INSTR_KIND_COUNT);
 /* Why an op has no kernel of a kind that is no host. */
 static const char *lacks(const weir_op_def *op) {
   if (strcmp(op->name, "task") == 0) return "it waits by the host's clock";
+  if (strcmp(op->name, "attention") == 0 ||
+      strcmp(op->name, "attention_grad") == 0)
+    return "on a GPU it is matmul and softmax";
   return NULL;
 }
 

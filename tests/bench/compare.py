@@ -41,6 +41,11 @@ CASES = {
                  0),
     "encoder8": ("transformer_block", ["-p", "batch=8"], ["torch_encoder8"],
                  0),
+    **{f"attention{n}": (f"attention{n}", [], [f"torch_attention{n}"], 0)
+       for n in (128, 512, 1024, 4096)},
+    **{f"attention_grad{n}": (f"attention_grad{n}", [],
+                              [f"torch_attention_grad{n}"], 0)
+       for n in (128, 512, 1024, 4096)},
     # Steps of training: bench_train instead of `weir bench`.
     "lenet_train64": ("train lenet 64", [], ["torch_lenet_train64"], 0),
     "lenet_train256": ("train lenet 256", [], ["torch_lenet_train256"], 0),

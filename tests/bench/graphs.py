@@ -65,6 +65,22 @@ outputs: [y]
 """
 
 
+def attention(tokens, grad=False):
+    """12 heads of 64; with |grad| the gradients of q, k and v too."""
+    more = "  s: reduce_sum(mul(y, w))\n  dq, dk, dv: gradients(s, [q, k, v])\n"
+    return f"""weir: 1
+inputs:
+  q: f32[1, 12, {tokens}, 64]
+  k: f32[1, 12, {tokens}, 64]
+  v: f32[1, 12, {tokens}, 64]
+{f"  w: f32[1, 12, {tokens}, 64]" if grad else ""}
+nodes:
+  y: attention(q, k, v)
+{more if grad else ""}
+outputs: [{"dq, dk, dv" if grad else "y"}]
+"""
+
+
 def layered(n, width=100):
     """n nodes in layers of |width|, on which load and check are timed."""
     lines = ["weir: 1", "inputs:", "  x: f32[64, 64]", "nodes:"]
@@ -85,6 +101,9 @@ def write(folder):
     texts.update({f"matmul{n}": matmul(n) for n in (64, 256, 1024, 2048)})
     texts.update({conv_name(s, b): conv(s, b)
                   for s in CONVS for b in (1, 8)})
+    for n in (128, 512, 1024, 4096):
+        texts[f"attention{n}"] = attention(n)
+        texts[f"attention_grad{n}"] = attention(n, True)
     for name, text in texts.items():
         (folder / f"{name}.weir.yaml").write_text(text)
     return folder

@@ -135,6 +135,22 @@ def torch_matmul(n):
     return lambda: torch.mm(a, b, out=c)
 
 
+def torch_attention(n, grad=False):
+    import torch
+    attend = torch.nn.functional.scaled_dot_product_attention
+    q, k, v, w = (torch.randn(1, 12, n, 64, requires_grad=grad and i < 3)
+                  for i in range(4))
+
+    def forward():
+        with torch.inference_mode():
+            attend(q, k, v)
+
+    def both():
+        torch.autograd.grad(attend(q, k, v), (q, k, v), w)
+
+    return both if grad else forward
+
+
 def torch_lenet_train(batch):
     """One step of Adam, as a PyTorch user writes it."""
     import torch
@@ -231,6 +247,9 @@ for _b in (1, 8):
         for _last, _prefix in ((False, "torch_"), (True, "torch_last_")):
             CASES[_prefix + graphs.conv_name(_s, _b)] = (
                 lambda s=_s, b=_b, last=_last: torch_conv(s, b, last))
+for _n in (128, 512, 1024, 4096):
+    CASES[f"torch_attention{_n}"] = lambda n=_n: torch_attention(n)
+    CASES[f"torch_attention_grad{_n}"] = lambda n=_n: torch_attention(n, True)
 CASES["torch_mlp_train128"] = lambda: torch_mlp_train(128)
 CASES["torch_lm_train"] = torch_lm_train
 

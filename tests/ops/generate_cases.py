@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from generate import (activations, arrays, elementwise, gradients,
+from generate import (activations, arrays, attend, elementwise, gradients,
                       losses, optimisers, recurrent)
 from generate.emit import CASES
 
@@ -21,7 +21,7 @@ MARKER = "# ---- Written by generate_cases.py: do not edit below this line.\n"
 
 def main(names):
     with np.errstate(all="ignore"):
-        for module in (elementwise, activations, arrays, gradients,
+        for module in (elementwise, activations, arrays, attend, gradients,
                        losses, optimisers, recurrent):
             module.cases()
     for op in names or sorted(CASES):

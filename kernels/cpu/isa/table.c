@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of tables of one instruction set: this file, too, is compiled once
  * for each of them, and choose.c picks among the results. */
+#include "kernels/cpu/attention/block.h"
 #include "kernels/cpu/isa/apply.h"
 #include "kernels/cpu/isa/cells.h"
 #include "kernels/cpu/isa/columns.h"
@@ -27,6 +28,7 @@ extern const weir_apply_table ISA(apply);
 extern const weir_loss_table ISA(loss);
 extern const weir_column_table ISA(columns);
 extern const weir_peak_table ISA(peak);
+extern const weir_attention_table ISA(attention);
 extern const weir_isa ISA(isa);
 
 const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
@@ -44,4 +46,5 @@ const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .apply = &ISA(apply),
                            .loss = &ISA(loss),
                            .columns = &ISA(columns),
-                           .peak = &ISA(peak)};
+                           .peak = &ISA(peak),
+                           .attention = &ISA(attention)};

@@ -19,8 +19,9 @@
 
 typedef struct weir_compile_options {
   bool no_fusion, no_fold, ref_kernels, no_layout;
-  bool tf32;     /* products of f32 on a GPU may round their factors to TF32 */
-  bool one_task; /* one instruction at a time; without a plan of parts */
+  bool tf32;      /* products of f32 on a GPU may round their factors to TF32 */
+  bool with_gpus; /* the cluster has some: weir_cut_request */
+  bool one_task;  /* one instruction at a time; without a plan of parts */
   /* A program that assigns: its feeds' memory is given up to the run, and new
    * values of variables may take it, or that of old ones (compile_over.h).
    * Without a plan of parts. */

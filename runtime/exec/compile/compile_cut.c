@@ -31,7 +31,8 @@ static weir_status cut(const weir_compile_request *r, bool placed, bool *fed,
                               .fed = keep ? NULL : fed,
                               .no_updates = r->no_updates,
                               .keep_equal = keep,
-                              .no_fusion = r->options.no_fusion};
+                              .no_fusion = r->options.no_fusion,
+                              .with_gpus = r->options.with_gpus};
   return weir_graph_cut(&request, out_cut, err);
 }
 

@@ -310,6 +310,10 @@ static weir_status compile_placed(weir_exec_session *session, weir_cached *e,
   return s;
 }
 
+static bool has_gpus(const weir_placing *placing) {
+  return placing != NULL && placing->cluster->kind_count[WEIR_GPU] > 0;
+}
+
 /* The request that |e|'s key stands for, but for its graph. */
 static weir_compile_request request_of(const weir_exec_session *session,
                                        const weir_cached *e) {
@@ -329,6 +333,7 @@ static weir_compile_request request_of(const weir_exec_session *session,
                   .ref_kernels = o->ref_kernels,
                   .no_layout = o->no_layout,
                   .tf32 = o->tf32,
+                  .with_gpus = has_gpus(o->placing),
                   .one_task = o->one_task,
                   .overwrite = o->overwrite && !e->init,
                   .memory_limit = o->memory_limit,

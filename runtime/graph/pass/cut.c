@@ -5,16 +5,17 @@
 
 #include "runtime/base/map.h"
 #include "runtime/graph/hash.h"
+#include "runtime/graph/pass/pass_attention.h"
 #include "runtime/graph/pass/pass_fuse.h"
 #include "runtime/graph/pass/pass_norm.h"
 #include "runtime/graph/pass/pass_simplify.h"
 #include "runtime/graph/pass/pass_specialize.h"
 #include "runtime/graph/pass/updates.h"
 
-/* Targets (updates.c), simplify, fold_norms, fuse, in this order: updates must
- * be targets before nodes without a reader go, and both folds and groups depend
- * on the readers of a value. Fusing keeps ids, hence the maps of simplify and
- * of fold_norms behind it are those of the whole cut. */
+/* Targets (updates.c), simplify, attend, fold_norms, fuse, in this order:
+ * updates must be targets before nodes without a reader go, and the others
+ * depend on the readers of a value. Fusing keeps ids, hence the maps of those
+ * before it are those of the whole cut. */
 
 /* One cut under way. */
 typedef struct cutter {
@@ -56,38 +57,58 @@ static weir_status simplify(cutter *c, weir_graph **out, weir_error *err) {
                              err);
 }
 
-static void follow(const weir_value_id *map, weir_value_id *ids, size_t count) {
+/* A pass that makes a graph of |graph|, and maps from its ids. */
+typedef weir_status (*rewrite_fn)(cutter *c, const weir_graph *graph,
+                                  weir_value_id *values, weir_node_id *nodes,
+                                  weir_graph **out_graph, weir_error *err);
+
+static weir_status attend(cutter *c, const weir_graph *graph,
+                          weir_value_id *values, weir_node_id *nodes,
+                          weir_graph **out_graph, weir_error *err) {
+  return weir_graph_attend(graph, c->out->fetches, c->out->fetch_count, values,
+                           nodes, out_graph, err);
+}
+
+static weir_status fold_norms(cutter *c, const weir_graph *graph,
+                              weir_value_id *values, weir_node_id *nodes,
+                              weir_graph **out_graph, weir_error *err) {
+  const weir_cut *out = c->out;
+  bool *assigned =
+      weir_alloc_array(c->alloc, graph->value_count, sizeof *assigned);
+  if (assigned == NULL) return weir_fail_memory(err, graph->value_count);
+  weir_graph_mark_assigned(c->request->graph, out->values, assigned);
+  weir_status s =
+      weir_graph_fold_norms(graph, out->fetches, out->fetch_count, assigned,
+                            values, nodes, out_graph, err);
+  weir_free(c->alloc, assigned);
+  return s;
+}
+
+static void follow(const uint32_t *map, uint32_t *ids, size_t count) {
   for (size_t i = 0; i < count; i++)
     if (ids[i] != UINT32_MAX) ids[i] = map[ids[i]];
 }
 
-/* |*graph| with its batch norms folded; the maps follow. */
-static weir_status fold_norms(cutter *c, weir_graph **graph, weir_error *err) {
-  const weir_graph *old = c->request->graph, *simple = *graph;
-  const weir_cut *out = c->out;
-  weir_graph *folded = NULL;
-  bool *assigned =
-      weir_alloc_array(c->alloc, simple->value_count, sizeof *assigned);
+/* |*graph| becomes what |rewrite| makes of it; the cut's ids follow. */
+static weir_status apply(cutter *c, rewrite_fn rewrite, weir_graph **graph,
+                         weir_error *err) {
+  const weir_graph *old = c->request->graph, *before = *graph;
+  weir_cut *out = c->out;
+  weir_graph *after = NULL;
   weir_value_id *values =
-      weir_alloc_array(c->alloc, simple->value_count, sizeof *values);
+      weir_alloc_array(c->alloc, before->value_count, sizeof *values);
   weir_node_id *nodes =
-      weir_alloc_array(c->alloc, simple->node_count, sizeof *nodes);
-  weir_status s = WEIR_OK;
-  if (assigned == NULL || values == NULL || nodes == NULL) {
-    s = weir_fail_memory(err, simple->value_count * sizeof *values);
-  } else {
-    weir_graph_mark_assigned(old, out->values, assigned);
-    s = weir_graph_fold_norms(simple, out->fetches, out->fetch_count, assigned,
-                              values, nodes, &folded, err);
-  }
+      weir_alloc_array(c->alloc, before->node_count, sizeof *nodes);
+  weir_status s = values == NULL || nodes == NULL
+                      ? weir_fail_memory(err, before->value_count)
+                      : rewrite(c, before, values, nodes, &after, err);
   if (s == WEIR_OK) {
     follow(values, out->values, old->value_count);
     follow(values, out->fetches, out->fetch_count);
-    follow(nodes, out->targets, out->target_count);
+    follow(nodes, c->nodes, old->node_count);
     weir_graph_unref(*graph);
-    *graph = folded;
+    *graph = after;
   }
-  weir_free(c->alloc, assigned);
   weir_free(c->alloc, values);
   weir_free(c->alloc, nodes);
   return s;
@@ -114,9 +135,11 @@ static weir_status run(cutter *c, weir_error *err) {
   weir_status s = simplify(c, &simple, err);
   for (uint32_t k = 0; s == WEIR_OK && k < r->value_count; k++)
     out->fetches[k] = out->values[r->values[k]];
+  if (s == WEIR_OK && !r->no_fusion && !r->with_gpus)
+    s = apply(c, attend, &simple, err);
+  if (s == WEIR_OK && !r->no_fusion) s = apply(c, fold_norms, &simple, err);
   for (uint32_t k = 0; s == WEIR_OK && k < out->target_count; k++)
     out->targets[k] = c->nodes[c->targets[k]];
-  if (s == WEIR_OK && !r->no_fusion) s = fold_norms(c, &simple, err);
   if (s == WEIR_OK && !r->no_fusion)
     s = weir_graph_fuse(simple, out->fetches, out->fetch_count, &fused, err);
   if (s == WEIR_OK) out->graph = weir_graph_ref(fused != NULL ? fused : simple);

@@ -22,7 +22,10 @@ typedef struct weir_cut_request {
    * variable is read and no other node wanted assigns it. */
   bool no_updates;
   bool keep_equal; /* equal nodes stay apart */
-  bool no_fusion;  /* no groups */
+  bool no_fusion;  /* no groups, and attention in parts stays so */
+  /* The nodes may go to a GPU, which has no kernel for attention as one node:
+   * its parts stay. */
+  bool with_gpus;
 } weir_cut_request;
 
 typedef struct weir_cut {

@@ -62,6 +62,8 @@ ELSEWHERE = {
     "no value of their own": ("group", "no_op", "task"),
     "part of every graph here": ("const", "gradients", "input"),
     "exact fractions, tests/ops/resize.yaml": ("resize", "resize_grad"),
+    "PyTorch's own, tests/ops/attention.yaml": ("attention",
+                                                 "attention_grad"),
     "reached by gradients": ("gru_grad", "lstm_grad", "rnn_grad"),
 }
 

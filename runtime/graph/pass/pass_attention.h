@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_PASS_ATTENTION_H_
+#define WEIR_GRAPH_PASS_ATTENTION_H_
+
+#include "runtime/graph/graph.h"
+
+/* The pass that makes one node of attention written in parts. */
+
+/* matmul(softmax(matmul(q, k, transpose_b=true) scaled + mask), v) becomes
+ * attention(q, k, v, mask), where nothing else reads what lies between and
+ * |keep| (values of |graph| that are fetched) has none of it. Heads that
+ * transposes [0, 2, 1, 3] brought forward, and back behind it, are read where
+ * they lie. Old ids map to new ones by |values| and |nodes|, with room for all
+ * of |graph|'s; UINT32_MAX: gone. Without a match the result is |graph| itself,
+ * once more referenced. Bodies of nodes stay as they are. Errors: W6001. */
+weir_status weir_graph_attend(const weir_graph *graph,
+                              const weir_value_id *keep, size_t keep_count,
+                              weir_value_id *values, weir_node_id *nodes,
+                              weir_graph **out_graph, weir_error *err);
+
+#endif

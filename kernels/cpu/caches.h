@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 
-/* Bytes of this machine's data cache of |level| 1 or 2, as one core sees it; a
- * usual size where the system does not tell, and never one out of all reason.
- * For the sizes of blocks alone: a choice that decides about bits follows from
- * the profile (kernels/profile.h), which machines with other caches share. */
-int64_t weir_cache_bytes(int level);
+/* Bytes of a core's second cache on this machine; a usual size where the system
+ * does not tell, or tells one out of all reason. For the sizes of blocks alone:
+ * a choice that decides about bits follows from the profile
+ * (kernels/profile.h), which machines with other caches share. */
+int64_t weir_second_cache_bytes(void);
 
 #endif

@@ -29,7 +29,7 @@ enum {
   TURN_COLUMNS = 1024 /* at least, to transpose a for oneDNN */
 };
 
-/* With AVX2; measured on two kinds of processors. */
+/* With AVX2; docs/decisions.md has the measurements. */
 enum {
   PANEL_BYTES = 16 << 10, /* of b, half of the first cache */
   SHARED_COLUMNS = 256,   /* at least, for a to be packed */
@@ -213,7 +213,7 @@ static void choose_tile_blocks(weir_gemm *g) {
  * the machine; the panels' memory must not, since plans are exchanged. */
 static void choose_shared_blocks(weir_gemm *g) {
   int64_t a = g->isa->rows, b = g->isa->columns;
-  int64_t most = weir_cache_bytes(2) / 8 * 3 / (g->kc * g->size);
+  int64_t most = weir_second_cache_bytes() / 8 * 3 / (g->kc * g->size);
   int64_t wanted = g->s.m < SHARED_B_ROWS ? BLOCKS / 2 : BLOCKS;
   size_t a_bytes = 0, b_bytes = 0;
   double worth = flops_of(&g->s) / kBlockFlops;

@@ -10,23 +10,21 @@
  *
  * A profile is one number for everything about a machine that decides kernels,
  * layouts and so the bits of results: the family of processors, the instruction
- * set, the first two caches, oneDNN's version and the instruction set that
- * oneDNN may use. Two processes with the same profile compute the same bits
- * from the same graph. Processes of different machines take the profile that
- * both can run.
+ * set, oneDNN's version and the instruction set that oneDNN may use. Two
+ * processes with the same profile compute the same bits from the same graph.
+ * Processes of different machines take the profile that both can run. Caches
+ * are not in it: they decide sizes of blocks that change no bits
+ * (cpu/caches.h).
  *
  *   bits  0-7   instruction set: 1 any machine of the family, 2 AVX2, 3 AVX-512
  *   bits  8-15  that of oneDNN, likewise
  *   bits 16-23  family: 1 x86-64, 2 others
  *   bits 24-47  oneDNN's version: major, minor, patch
- *   bits 48-55  changes of weir's own rules
- *   bits 56-59  first cache's size, rounded down: a step is 3/2 or 4/3 of the
- *               one before, 1 is 16 KiB; 0 is not known
- *   bits 60-63  second cache's, likewise, 1 is 128 KiB
+ *   bits 48-63  changes of weir's own rules
  *
  * 0 is no profile: "this machine's best" where one is asked for. */
 
-/* The best one that this process can run. Reads files: some tens of us. */
+/* The best one that this process can run. */
 uint64_t weir_profile_best(void);
 /* The |i|-th one, best first, oneDNN as it is; 0 past the last. */
 uint64_t weir_profile_at(int i);
@@ -37,13 +35,6 @@ uint64_t weir_profile_common(uint64_t a, uint64_t b);
 static inline int weir_profile_level(uint64_t profile) {
   return (int)(profile & 0xff);
 }
-
-/* What kernels choose sizes of blocks by: never more than the machine has,
- * 32 KiB and 256 KiB where that is not known. |profile| 0: this machine's. */
-typedef struct weir_profile_caches {
-  int64_t l1_bytes, l2_bytes;
-} weir_profile_caches;
-weir_profile_caches weir_profile_caches_of(uint64_t profile);
 
 /* Makes sure that this process can run |profile|: limits oneDNN to its
  * instruction set, for good and for the whole process, which must be done
@@ -57,8 +48,8 @@ weir_status weir_profile_use(uint64_t profile, weir_error *err);
 weir_status weir_profile_named(const char *name, uint64_t *out_profile,
                                weir_error *err);
 
-enum { WEIR_PROFILE_TEXT = 96 };
-/* "x86-64 avx512, caches 48K 2048K, oneDNN 2.6.3 avx512". */
+enum { WEIR_PROFILE_TEXT = 64 };
+/* "x86-64 avx512, oneDNN 2.6.3 avx512". */
 const char *weir_profile_text(uint64_t profile, char text[WEIR_PROFILE_TEXT]);
 
 #endif

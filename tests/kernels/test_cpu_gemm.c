@@ -79,6 +79,56 @@ static void check_pack(const table_case *t, int64_t k, int64_t n, bool turned) {
     }
 }
 
+/* a's panel has the rows of a tile side by side; those past |m| hold anything.
+ */
+static void check_pack_a(const table_case *t, int64_t k, int64_t m,
+                         bool turned) {
+  int64_t rows = t->table->rows;
+  int64_t row = turned ? 1 : DEEP, step = turned ? WIDE : 1;
+  const void *from = turned ? t->b : t->a;
+  t->table->pack_a(t->c, from, row, step, k, m);
+  for (int64_t p = 0; p < k; p++)
+    for (int64_t i = 0; i < m; i++)
+      assert_true(get(t->c, t->dtype, p * rows + i) ==
+                  get(from, t->dtype, i * row + p * step));
+}
+
+/* A tile that makes b's panel gives the bits of one that reads panels. */
+static void check_copy(const table_case *t, int64_t m, int64_t n) {
+  int64_t size = t->dtype == WEIR_F64 ? 8 : 4, columns = t->table->columns;
+  int64_t rows = t->table->rows;
+  char *panel = bed_memory((size_t)(DEEP * columns * size));
+  char *packed_a = bed_memory((size_t)(DEEP * rows * size));
+  char *first = bed_memory((size_t)(rows * columns * size));
+  memset(t->c, 0, (size_t)(rows * columns * size));
+  memset(first, 0, (size_t)(rows * columns * size));
+  weir_gemm_tile tile = {.a = t->a,
+                         .b = t->b,
+                         .c = first,
+                         .a_row = DEEP,
+                         .a_k = 1,
+                         .b_k = WIDE,
+                         .c_row = columns,
+                         .m = m,
+                         .n = n,
+                         .k = DEEP,
+                         .copy = panel};
+  t->table->tile(&tile);
+  t->table->pack_a(packed_a, t->a, DEEP, 1, DEEP, m);
+  tile.copy = NULL;
+  tile.a = packed_a;
+  tile.b = tile.ahead = panel;
+  tile.c = t->c;
+  tile.a_row = 1;
+  tile.a_k = rows;
+  tile.b_k = columns;
+  t->table->tile(&tile);
+  assert_memory_equal(first, t->c, (size_t)(rows * columns * size));
+  free(panel);
+  free(packed_a);
+  free(first);
+}
+
 static void check_vectors(const table_case *t, int64_t k, int64_t n) {
   int64_t size = t->dtype == WEIR_F64 ? 8 : 4;
   memset(t->c, 0, (size_t)((WIDE + 1) * size));
@@ -104,6 +154,13 @@ static void check_table(const weir_gemm_table *table, weir_dtype dtype) {
   for (int64_t m = 1; m <= table->rows; m++)
     for (int64_t n = 1; n <= table->columns; n++)
       check_tile(&t, m, n, (m + n) % 2 == 0);
+  for (int64_t m = 1; m <= table->rows; m++) {
+    for (int64_t n = 1; n <= table->columns; n++) check_copy(&t, m, n);
+    for (int64_t k = DEEP - 5; k <= DEEP; k++) {
+      check_pack_a(&t, k, m, false);
+      check_pack_a(&t, k, m, true);
+    }
+  }
   for (int64_t n = 1; n <= table->columns; n++) {
     check_pack(&t, DEEP - n % 18, n, false);
     check_pack(&t, DEEP - n % 18, n, true);
@@ -211,6 +268,24 @@ static void test_library(void **state) {
   shape turned = {.m = 256, .n = 1030, .k = 1024, .a_t = true};
   check_matmul(&turned, WEIR_F32, false);
   check_matmul(&s, WEIR_F32, false);
+}
+
+/* Panels that all blocks share: made by the first tile of each or before, rows
+ * of a that share cache sets, edges on every side, several parts. */
+static void test_shared(void **state) {
+  (void)state;
+  check_all_ways(7, 261, 4096);
+  check_all_ways(49, 256, 769);
+  check_all_ways(601, 260, 65);
+  check_all_ways(2050, 257, 33);
+  check_all_ways(50, 2065, 90);
+}
+
+/* Rows times numbers by strips: more of b than they are for, and ends. */
+static void test_strips(void **state) {
+  (void)state;
+  check_all_ways(1, 1030, 131);
+  check_all_ways(1, 61, 2050);
 }
 
 /* A NaN or an infinity reaches its row or column, and only that. */
@@ -345,6 +420,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_tables),       cmocka_unit_test(test_small),
       cmocka_unit_test(test_larger),       cmocka_unit_test(test_library),
+      cmocka_unit_test(test_shared),       cmocka_unit_test(test_strips),
       cmocka_unit_test(test_not_a_number), cmocka_unit_test(test_integers),
       cmocka_unit_test(test_einsum),
   };

@@ -3,9 +3,10 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <string.h>
 
+#include "kernels/cpu/gemm/gemm_job.h"
+#include "kernels/cpu/gemm/gemm_shared.h"
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/onednn/onednn.h"
 
@@ -19,123 +20,20 @@
  * Cost: 2 m n k flops; each panel is packed once per block, or once in all
  * where b is constant. */
 
-/* One run. Pointers are to bytes, strides count elements. */
-typedef struct job {
-  const weir_gemm *g;
-  const weir_gemm_io *io;
-  const char *a, *b; /* of the batch that is shared out, else of the first */
-  char *c;
-  int64_t first_row; /* of c, counted over all batches */
-  char *partial, *workers;
-  size_t worker_step;
-  atomic_int status; /* of oneDNN's first failure */
-} job;
-
-/* A block: rows [i0, i1) and columns [j0, j1) of one batch, slices [s0, s1). */
-typedef struct block {
-  const char *a, *b;
-  char *c, *local;
-  int64_t i0, i1, j0, j1, s0, s1;
-} block;
-
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-static bool is_column(const weir_gemm *g) {
-  return g->way == WEIR_GEMM_DOTS_A || g->way == WEIR_GEMM_SWEEP_A;
-}
+typedef weir_gemm_job job;
+typedef weir_gemm_block block;
 
 static bool is_vector(const weir_gemm *g) {
   return g->way >= WEIR_GEMM_SWEEP_B;
 }
 
-static int64_t slice_depth(const weir_gemm *g, int64_t slice) {
-  assert(slice >= 0 && slice < g->slices);
-  return least(g->kc, g->s.k - slice * g->kc);
-}
-
-/* ---- Panels of b */
-
-static void pack(const weir_gemm *g, const char *b, char *dst, int64_t j0,
-                 int64_t j1, int64_t slice) {
-  const weir_gemm_shape *s = &g->s;
-  int64_t depth = slice_depth(g, slice), columns = g->isa->columns;
-  assert(j0 % columns == 0 && j0 <= j1 && j1 <= s->n);
-  b += slice * g->kc * s->b_k * g->size;
-  for (int64_t j = j0; j < j1; j += columns) {
-    g->isa->pack(dst, b + j * s->b_column * g->size, s->b_k, s->b_column, depth,
-                 least(columns, s->n - j));
-    dst += columns * depth * g->size;
-  }
-}
-
-/* Bytes before the panels of |slice| where all of b is packed. */
-static int64_t slice_at(const weir_gemm *g, int64_t slice) {
-  int64_t panels = (g->s.n + g->isa->columns - 1) / g->isa->columns;
-  return slice * g->kc * panels * g->isa->columns * g->size;
-}
-
 void weir_gemm_pack(const weir_gemm *gemm, const void *b, void *packed) {
   for (int64_t s = 0; s < gemm->slices; s++)
-    pack(gemm, b, (char *)packed + slice_at(gemm, s), 0, gemm->s.n, s);
+    weir_gemm_panels(gemm, b, (char *)packed + weir_gemm_slice_at(gemm, s), 0,
+                     gemm->s.n, s);
 }
 
 /* ---- Blocks */
-
-/* Where a slice of b is read: its first panel for the block, the strides from
- * one k and one panel to the next. */
-typedef struct source {
-  const char *b;
-  int64_t b_k, panel;
-} source;
-
-static source source_of(const job *j, const block *k, int64_t slice) {
-  const weir_gemm *g = j->g;
-  int64_t depth = slice_depth(g, slice), columns = g->isa->columns;
-  source out = {.b_k = columns, .panel = columns * depth};
-  switch (g->copy_b) {
-    case WEIR_GEMM_LOCAL:
-      pack(g, k->b, k->local, k->j0, k->j1, slice);
-      out.b = k->local;
-      break;
-    case WEIR_GEMM_GIVEN:
-      out.b = (const char *)j->io->packed + slice_at(g, slice) +
-              k->j0 * depth * g->size;
-      break;
-    default:
-      out.b = k->b + (slice * g->kc * g->s.b_k + k->j0) * g->size;
-      out.b_k = g->s.b_k;
-      out.panel = columns;
-  }
-  return out;
-}
-
-static void run_slice(const job *j, const block *k, int64_t slice) {
-  const weir_gemm *g = j->g;
-  const weir_gemm_shape *s = &g->s;
-  const weir_gemm_table *isa = g->isa;
-  source from = source_of(j, k, slice);
-  const char *a = k->a + (k->i0 * s->a_row + slice * g->kc * s->a_k) * g->size;
-  weir_gemm_tile t = {.b = from.b,
-                      .a_row = s->a_row,
-                      .a_k = s->a_k,
-                      .b_k = from.b_k,
-                      .c_row = s->n,
-                      .k = slice_depth(g, slice),
-                      .add = slice > k->s0};
-  for (int64_t c = k->j0; c < k->j1; c += isa->columns) {
-    t.n = least(isa->columns, k->j1 - c);
-    t.a = a;
-    for (int64_t r = k->i0; r < k->i1; r += isa->rows) {
-      t.m = least(isa->rows, k->i1 - r);
-      t.c = k->c + (r * s->n + c) * g->size;
-      isa->tile(&t);
-      t.a = (const char *)t.a + isa->rows * s->a_row * g->size;
-    }
-    t.b = (const char *)t.b + from.panel * g->size;
-  }
-}
 
 /* [j0, j1) of the output vector, or of |m| of them. */
 static void run_vector(const job *j, const block *k) {
@@ -143,7 +41,7 @@ static void run_vector(const job *j, const block *k) {
   const weir_gemm_shape *s = &g->s;
   const weir_gemm_table *isa = g->isa;
   int64_t size = g->size, k0 = k->s0 * g->kc, n = k->j1 - k->j0;
-  int64_t depth = least(k->s1 * g->kc, s->k) - k0;
+  int64_t depth = weir_gemm_least(k->s1 * g->kc, s->k) - k0;
   const char *a = k->a + k0 * s->a_k * size, *b = k->b + k0 * s->b_k * size;
   char *c = k->c + k->j0 * size;
   if (g->way == WEIR_GEMM_SWEEP_B) {
@@ -159,7 +57,7 @@ static void run_vector(const job *j, const block *k) {
       for (int64_t i = 0; i < s->m; i++)
         isa->dots(c + (i * s->n + at) * size, a + i * s->a_row * size,
                   b + at * s->b_column * size, s->b_column, depth,
-                  least(step, n - at));
+                  weir_gemm_least(step, n - at));
   }
 }
 
@@ -185,16 +83,6 @@ static void run_library(job *j, const block *k) {
     atomic_compare_exchange_strong(&j->status, &none, (int)status);
 }
 
-static void finish(const job *j, int64_t row, const block *k, char *local) {
-  const weir_gemm *g = j->g;
-  char *scratch = local + weir_scratch_align(g->worker_bytes);
-  if (j->io->done == NULL) return;
-  if (is_column(g))
-    j->io->done(j->io->arg, row + k->j0, row + k->j1, 0, 1, scratch);
-  else
-    j->io->done(j->io->arg, row + k->i0, row + k->i1, k->j0, k->j1, scratch);
-}
-
 void weir_gemm_batch(const weir_gemm_shape *shape, int64_t index, int64_t *a_at,
                      int64_t *b_at) {
   *a_at = *b_at = 0;
@@ -217,9 +105,10 @@ static void go_to_batch(const weir_gemm *g, int64_t index, const char **a,
 /* Rows and columns of block (i, j). Vectors have all rows. */
 static void bounds(const weir_gemm *g, int64_t i, int64_t j, block *out) {
   out->i0 = is_vector(g) ? 0 : i * g->rows;
-  out->i1 = is_vector(g) ? g->s.m : least(out->i0 + g->rows, g->s.m);
+  out->i1 = is_vector(g) ? g->s.m : weir_gemm_least(out->i0 + g->rows, g->s.m);
   out->j0 = j * g->columns;
-  out->j1 = least(out->j0 + g->columns, is_column(g) ? g->s.m : g->s.n);
+  out->j1 = weir_gemm_least(out->j0 + g->columns,
+                            weir_gemm_is_column(g) ? g->s.m : g->s.n);
 }
 
 static void run_block(void *arg, int64_t index, int worker) {
@@ -237,7 +126,7 @@ static void run_block(void *arg, int64_t index, int worker) {
     row += at * g->s.m;
   }
   k.s0 = split * per;
-  k.s1 = least(k.s0 + per, g->slices);
+  k.s1 = weir_gemm_least(k.s0 + per, g->slices);
   /* An empty split would leave its part of the sums unwritten. */
   assert(k.s0 < k.s1 && k.i0 < k.i1 && k.j0 < k.j1);
   k.local = j->workers + (size_t)worker * j->worker_step;
@@ -247,8 +136,10 @@ static void run_block(void *arg, int64_t index, int worker) {
   else if (g->way == WEIR_GEMM_LIBRARY)
     run_library(j, &k);
   else
-    for (int64_t s = k.s0; s < k.s1; s++) run_slice(j, &k, s);
-  if (g->splits == 1) finish(j, row, &k, k.local);
+    for (int64_t s = k.s0; s < k.s1; s++)
+      weir_gemm_tiles(g, &k, s, weir_gemm_plain_a(j, &k, s),
+                      weir_gemm_plain_b(j, &k, s));
+  if (g->splits == 1) weir_gemm_finish(j, row, &k, k.local);
 }
 
 /* ---- The whole */
@@ -267,7 +158,7 @@ static void add_to(weir_dtype dtype, char *c, const char *part, int64_t n) {
 
 /* All of c, for |done|. */
 static block whole(const weir_gemm *g, int64_t rows) {
-  block all = {.i1 = rows, .j1 = is_column(g) ? rows : g->s.n};
+  block all = {.i1 = rows, .j1 = weir_gemm_is_column(g) ? rows : g->s.n};
   return all;
 }
 
@@ -281,11 +172,15 @@ static void join(const job *j) {
   memcpy(j->c, j->partial, (size_t)(n * g->size));
   for (int64_t p = 1; p < g->splits; p++)
     add_to(g->s.dtype, j->c, j->partial + p * n * g->size, n);
-  finish(j, j->first_row, &all, j->workers);
+  weir_gemm_finish(j, j->first_row, &all, j->workers);
 }
 
 static void run_blocks(job *j, int64_t batches, const weir_args *args) {
   const weir_gemm *g = j->g;
+  if (g->tall > 0) {
+    weir_gemm_run_shared(j, args);
+    return;
+  }
   int64_t blocks = batches * g->row_blocks * g->column_blocks * g->splits;
   weir_parallel_for(args, blocks, run_block, j);
   if (g->splits > 1) join(j);
@@ -300,7 +195,8 @@ static void turn_block(void *arg, int64_t index, int worker) {
   (void)worker;
   g->row_table->transpose((float *)j->partial + row * g->turned_row,
                           g->turned_row, (const float *)j->io->a + row,
-                          g->s.a_k, g->s.k, least(TURN_ROWS, g->s.m - row));
+                          g->s.a_k, g->s.k,
+                          weir_gemm_least(TURN_ROWS, g->s.m - row));
 }
 
 static void turn_a(job *j, const weir_args *args) {
@@ -312,7 +208,7 @@ static void turn_a(job *j, const weir_args *args) {
 static void run_empty_sum(job *j) {
   block all = whole(j->g, j->g->s.m * j->g->s.batches);
   memset(j->c, 0, (size_t)(all.i1 * j->g->s.n * j->g->size));
-  finish(j, 0, &all, j->workers);
+  weir_gemm_finish(j, 0, &all, j->workers);
 }
 
 static weir_status result(const job *j, weir_error *err) {

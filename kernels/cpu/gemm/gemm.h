@@ -26,6 +26,7 @@
 typedef enum weir_gemm_copy {
   WEIR_GEMM_DIRECT, /* no copy */
   WEIR_GEMM_LOCAL,
+  WEIR_GEMM_SHARED,
   WEIR_GEMM_GIVEN
 } weir_gemm_copy;
 
@@ -66,11 +67,16 @@ typedef struct weir_gemm {
   weir_gemm_copy copy_b;
   int64_t rows, columns; /* of a block; of tiles', multiples */
   int64_t row_blocks, column_blocks;
-  int64_t kc, slices;   /* depth of a slice; slices of the whole sum */
-  int64_t splits;       /* of the sum, added up at the end */
-  bool batch_blocks;    /* all batches' blocks at once, else in turn */
-  int64_t turned_row;   /* a is transposed first, to rows of this; 0: not */
-  size_t scratch_bytes; /* shared: the splits' parts, or a transposed */
+  int64_t kc, slices; /* depth of a slice; slices of the whole sum */
+  int64_t splits;     /* of the sum, added up at the end */
+  bool batch_blocks;  /* all batches' blocks at once, else in turn */
+  int64_t turned_row; /* a is transposed first, to rows of this; 0: not */
+  /* Of panels that all blocks share: whether a has some, the rows and columns
+   * that have them at a time (0: no panels are shared), where b's begin. */
+  bool copy_a;
+  int64_t tall, wide;
+  size_t panels_at;
+  size_t scratch_bytes; /* shared: the splits' parts, a transposed, or panels */
   size_t worker_bytes;  /* LOCAL panels of one worker */
   const char *text;     /* how, for dumps */
 } weir_gemm;

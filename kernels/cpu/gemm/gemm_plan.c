@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "kernels/cpu/caches.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/isa/choose.h"
 #include "runtime/base/size.h"
@@ -27,6 +28,16 @@ enum {
   LIBRARY_UNIT = 48,
   TURN_COLUMNS = 1024 /* at least, to transpose a for oneDNN */
 };
+
+/* With AVX2; docs/decisions.md has the measurements. */
+enum {
+  PANEL_BYTES = 16 << 10, /* of b, half of the first cache */
+  SHARED_COLUMNS = 256,   /* at least, for a to be packed */
+  SHARED_ROWS = 48,
+  SHARED_B_ROWS = 600, /* from here on making panels of b once pays */
+  SHARED_PART = 2048 /* rows and columns whose panels stay in the last cache */
+};
+static const double kSharedFlops = 1.6e7;
 static const double kBlockFlops = 2e6;     /* at least, to be handed over */
 static const double kLibraryFlops = 1.5e8; /* oneDNN is faster from here on */
 static const double kBatchFlops = 6.4e7;   /* matrices of a batch are shared
@@ -34,6 +45,17 @@ static const double kBatchFlops = 6.4e7;   /* matrices of a batch are shared
 
 static int64_t ceil_div(int64_t a, int64_t b) {
   return a / b + (a % b != 0);
+}
+
+static bool bytes_of(int64_t a, int64_t b, int64_t size, size_t *out) {
+  size_t bytes;
+  return weir_size_mul((size_t)a, (size_t)b, &bytes) &&
+         weir_size_mul(bytes, (size_t)size, &bytes) &&
+         weir_size_align(bytes, 64, out);
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
 }
 
 static double flops_of(const weir_gemm_shape *s) {
@@ -47,8 +69,9 @@ static bool is_middling(const weir_gemm_shape *s) {
 }
 
 /* Vectors first: a tile of one row would waste all but one of its sums. Then
- * oneDNN, for products so large that its own packing pays. */
-static void choose_way(weir_gemm *g, bool constant_b) {
+ * oneDNN, for products so large that its own packing pays; with AVX2 own tiles
+ * are as fast there (docs/decisions.md). */
+static void choose_way(weir_gemm *g, bool avx2, bool constant_b) {
   const weir_gemm_shape *s = &g->s;
   bool large = flops_of(s) >= kLibraryFlops && !is_middling(s);
   g->way = WEIR_GEMM_TILES;
@@ -60,8 +83,8 @@ static void choose_way(weir_gemm *g, bool constant_b) {
     g->way = WEIR_GEMM_SWEEP_B;
   else if (s->m <= 4 && s->b_column != 1 && s->a_k == 1)
     g->way = WEIR_GEMM_DOTS_B;
-  else if (s->dtype == WEIR_F32 && large && !constant_b && s->m >= 64 &&
-           s->n >= 64 && (double)s->m * (double)s->n >= 65536)
+  else if (!avx2 && s->dtype == WEIR_F32 && large && !constant_b &&
+           s->m >= 64 && s->n >= 64 && (double)s->m * (double)s->n >= 65536)
     g->way = WEIR_GEMM_LIBRARY;
 }
 
@@ -82,13 +105,44 @@ static void choose_copy(weir_gemm *g, bool constant_b) {
     g->copy_b = WEIR_GEMM_LOCAL;
 }
 
+/* With AVX2 the first tile of a panel makes it while it computes. It pays from
+ * the second tile on, and rows of b then need not share cache sets. */
+static void choose_made_by_tile(weir_gemm *g) {
+  const weir_gemm_shape *s = &g->s;
+  if (g->way == WEIR_GEMM_TILES && g->copy_b == WEIR_GEMM_DIRECT &&
+      s->m > g->isa->rows && s->n >= 2 * g->isa->columns && s->k >= 64)
+    g->copy_b = WEIR_GEMM_LOCAL;
+}
+
+/* Whether a's panels are made slice by slice for all blocks, and b's too: with
+ * AVX2, where a is large or its rows share few cache sets. Packing an element
+ * of a takes about as long as 30 columns' work on it, hence SHARED_COLUMNS. */
+static void choose_shared(weir_gemm *g) {
+  const weir_gemm_shape *s = &g->s;
+  bool aliased = s->m > g->isa->rows && s->a_row * g->size % 4096 == 0;
+  if (g->way != WEIR_GEMM_TILES || g->batch_blocks || s->n < SHARED_COLUMNS ||
+      (s->m < SHARED_ROWS && !aliased) || flops_of(s) < kSharedFlops)
+    return;
+  if (g->copy_b != WEIR_GEMM_GIVEN &&
+      (s->b_column != 1 || s->m >= SHARED_B_ROWS))
+    g->copy_b = WEIR_GEMM_SHARED;
+  g->copy_a = true;
+  g->tall = SHARED_PART / g->isa->rows * g->isa->rows;
+  g->wide = SHARED_PART / g->isa->columns * g->isa->columns;
+}
+
 /* Rows of b whose distance is a multiple of 4096 bytes share few sets of the
- * second cache: slices are half as deep then. */
-static void choose_slices(weir_gemm *g) {
+ * second cache: slices are half as deep then. With AVX2 a panel that is made in
+ * the run takes half of a first cache of 32 KiB (the rule of BLIS: Low et al.,
+ * ACM TOMS 43 (2016), article 12), which every processor with that set has: the
+ * depth decides about rounding, so it must not follow the machine. */
+static void choose_slices(weir_gemm *g, bool avx2) {
   int64_t k = g->s.k, depth = DEPTH;
+  bool made = g->copy_b == WEIR_GEMM_LOCAL || g->copy_b == WEIR_GEMM_SHARED;
   if (g->way == WEIR_GEMM_TILES && g->copy_b == WEIR_GEMM_DIRECT &&
       g->s.b_k * g->size % 4096 == 0)
     depth = DEPTH / 2;
+  if (avx2 && made) depth = PANEL_BYTES / (g->isa->columns * g->size);
   g->slices = ceil_div(k, depth);
   g->kc = g->slices > 0 ? ceil_div(k, g->slices) : 1;
   g->slices = ceil_div(k, g->kc);
@@ -153,6 +207,35 @@ static void choose_tile_blocks(weir_gemm *g) {
   }
 }
 
+/* a's part of a block takes three eighths of the second cache, beside b's panel
+ * and c. Blocks are cut for the threads: rows first, as a panel of b is read
+ * once per block, then columns. Their size changes no bits, so it may follow
+ * the machine; the panels' memory must not, since plans are exchanged. */
+static void choose_shared_blocks(weir_gemm *g) {
+  int64_t a = g->isa->rows, b = g->isa->columns;
+  int64_t most = weir_second_cache_bytes() / 8 * 3 / (g->kc * g->size);
+  int64_t wanted = g->s.m < SHARED_B_ROWS ? BLOCKS / 2 : BLOCKS;
+  size_t a_bytes = 0, b_bytes = 0;
+  double worth = flops_of(&g->s) / kBlockFlops;
+  if (worth < (double)wanted) wanted = (int64_t)worth;
+  cut(g, most < 16 * a ? 16 * a : most, g->wide, a, b);
+  while (g->row_blocks * g->column_blocks < wanted) {
+    if (g->rows > 16 * a)
+      cut(g, g->rows - a, g->columns, a, b);
+    else if (g->columns > 4 * b)
+      cut(g, g->rows, g->columns - b, a, b);
+    else
+      break;
+  }
+  g->tall = least(g->tall, ceil_div(g->s.m, a) * a);
+  g->wide = least(g->wide, ceil_div(g->s.n, b) * b);
+  (void)bytes_of(g->tall, g->kc, g->size, &a_bytes);
+  if (g->copy_b == WEIR_GEMM_SHARED)
+    (void)bytes_of(g->wide, g->kc, g->size, &b_bytes);
+  g->panels_at = a_bytes;
+  g->scratch_bytes = a_bytes + b_bytes;
+}
+
 static void choose_library_blocks(weir_gemm *g) {
   int64_t rows = g->s.m + LIBRARY_UNIT, columns = g->s.n + LIBRARY_UNIT;
   cut(g, rows, columns, LIBRARY_UNIT, LIBRARY_UNIT);
@@ -165,13 +248,6 @@ static void choose_library_blocks(weir_gemm *g) {
       cut(g, g->rows, g->columns / 2 + LIBRARY_UNIT - 1, LIBRARY_UNIT,
           LIBRARY_UNIT);
   }
-}
-
-static bool bytes_of(int64_t a, int64_t b, int64_t size, size_t *out) {
-  size_t bytes;
-  return weir_size_mul((size_t)a, (size_t)b, &bytes) &&
-         weir_size_mul(bytes, (size_t)size, &bytes) &&
-         weir_size_align(bytes, 64, out);
 }
 
 /* oneDNN reads a transposed a a sixth slower than it need be; transposing it
@@ -208,7 +284,7 @@ static void choose_splits(weir_gemm *g) {
   double parts = 2 * flops_of(&g->s) / kBlockFlops;
   g->splits = 1;
   if (g->s.batches != 1 || blocks < 1 || blocks >= 8 || g->slices < 8 ||
-      g->way == WEIR_GEMM_LIBRARY)
+      g->way == WEIR_GEMM_LIBRARY || g->tall > 0)
     return;
   if (parts > (double)(SPLITS / blocks)) parts = (double)(SPLITS / blocks);
   if (parts > (double)(g->slices / 4)) parts = (double)(g->slices / 4);
@@ -221,6 +297,12 @@ static const char *text_of(const weir_gemm *g) {
   if (g->splits > 1) return "sum in parts, added in order";
   switch (g->way) {
     case WEIR_GEMM_TILES:
+      if (g->tall > 0 && g->copy_b == WEIR_GEMM_GIVEN)
+        return "tiles, a packed by slice, b once";
+      if (g->tall > 0)
+        return g->copy_b == WEIR_GEMM_SHARED
+                   ? "tiles, a and b packed by slice"
+                   : "tiles, a packed by slice, b by block";
       return g->copy_b == WEIR_GEMM_GIVEN   ? "tiles, b packed once"
              : g->copy_b == WEIR_GEMM_LOCAL ? "tiles, b packed by block"
                                             : "tiles";
@@ -237,6 +319,7 @@ static const char *text_of(const weir_gemm *g) {
 
 void weir_gemm_plan(const weir_gemm_shape *shape, const weir_isa *isa,
                     bool constant_b, weir_gemm *out) {
+  bool avx2 = weir_isa_level(isa) == 2;
   memset(out, 0, sizeof *out);
   out->s = *shape;
   out->isa = shape->dtype == WEIR_F64 ? isa->gemm_f64 : isa->gemm_f32;
@@ -244,10 +327,14 @@ void weir_gemm_plan(const weir_gemm_shape *shape, const weir_isa *isa,
   out->size = shape->dtype == WEIR_F64 ? 8 : 4;
   out->batch_blocks = shape->batches > 1 && flops_of(shape) < kBatchFlops;
   constant_b = constant_b && shape->batch_rank == 0;
-  choose_way(out, constant_b);
+  choose_way(out, avx2, constant_b);
   choose_copy(out, constant_b);
-  choose_slices(out);
-  if (out->way == WEIR_GEMM_TILES)
+  if (avx2) choose_made_by_tile(out);
+  if (avx2) choose_shared(out);
+  choose_slices(out, avx2);
+  if (out->tall > 0)
+    choose_shared_blocks(out);
+  else if (out->way == WEIR_GEMM_TILES)
     choose_tile_blocks(out);
   else if (out->way == WEIR_GEMM_LIBRARY)
     choose_library_blocks(out);

@@ -20,6 +20,11 @@ typedef struct weir_gemm_tile {
   int64_t a_row, a_k, b_k, c_row;
   int64_t m, n, k; /* m <= rows and n <= columns of the table */
   bool add;        /* to the values of c; else they are overwritten */
+  /* Not NULL: b's panel is written here, as pack would. */
+  void *copy;
+  /* Memory of 16 k bytes that is wanted soon: tiles on panels fetch it while
+   * they compute. Any address will do, as nothing is read. */
+  const void *ahead;
 } weir_gemm_tile;
 
 struct weir_gemm_table {
@@ -28,6 +33,11 @@ struct weir_gemm_table {
   /* dst[p * columns + j] = b[p * b_k + j * b_column], zero for j >= n. */
   void (*pack)(void *dst, const void *b, int64_t b_k, int64_t b_column,
                int64_t k, int64_t n);
+  /* dst[p * rows + i] = a[i * a_row + p * a_k] for i < m: a tile's a, to be
+   * read by steps of 1 from row to row and of |rows| from k to k. Of i >= m it
+   * holds anything. */
+  void (*pack_a)(void *dst, const void *a, int64_t a_row, int64_t a_k,
+                 int64_t k, int64_t m);
   /* y[j] = sum over p of x[p] * b[p * b_k + j], j < n. */
   void (*sweep)(void *y, const void *x, const void *b, int64_t b_k, int64_t k,
                 int64_t n);

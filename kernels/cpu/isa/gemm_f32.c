@@ -3,4 +3,4 @@
 #define REAL float
 #define INTEGER int32_t
 #define TABLE ISA(gemm_f32)
-#include "kernels/cpu/isa/gemm_body.h"
+#include "kernels/cpu/isa/gemm/body.h"

@@ -3,4 +3,4 @@
 #define REAL double
 #define INTEGER int64_t
 #define TABLE ISA(gemm_f64)
-#include "kernels/cpu/isa/gemm_body.h"
+#include "kernels/cpu/isa/gemm/body.h"

@@ -32,11 +32,13 @@ uint32_t weir_onednn_number(void) {
          (uint32_t)v->patch << 16;
 }
 
+/* dnnl_cpu_isa_all of oneDNN 2, dnnl_cpu_isa_default of oneDNN 3. */
+static const dnnl_cpu_isa_t kNoLimit = 0;
+
 /* Asking oneDNN for its set fixes it: so the limit comes first. */
 bool weir_onednn_limit(int level) {
-  static const dnnl_cpu_isa_t kLimits[] = {dnnl_cpu_isa_sse41,
-                                           dnnl_cpu_isa_sse41,
-                                           dnnl_cpu_isa_avx2, dnnl_cpu_isa_all};
+  const dnnl_cpu_isa_t kLimits[] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_sse41,
+                                    dnnl_cpu_isa_avx2, kNoLimit};
   assert(level >= 0 && level <= 3);
   (void)dnnl_set_max_cpu_isa(kLimits[level]);
   unsigned now = (unsigned)dnnl_get_effective_cpu_isa();

@@ -11,10 +11,15 @@
 extern const weir_isa weir_generic_isa;
 #if defined(__x86_64__)
 extern const weir_isa weir_avx2_isa, weir_avx512_isa;
+#if defined(WEIR_NO_AVX512) /* no test of this build could run it */
+static const weir_isa *const avx512 = NULL;
+#else
+static const weir_isa *const avx512 = &weir_avx512_isa;
+#endif
 
 /* The flags of meson.build, all of them: the compiler may use any. */
 static bool has_avx512(void) {
-  return __builtin_cpu_supports("avx512f") &&
+  return avx512 != NULL && __builtin_cpu_supports("avx512f") &&
          __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512vl");
@@ -28,7 +33,7 @@ static bool has_avx2(void) {
 /* The i-th set of this machine, best first; tests walk all of them. */
 const weir_isa *weir_isa_at(int i) {
 #if defined(__x86_64__)
-  if (has_avx512() && i-- == 0) return &weir_avx512_isa;
+  if (has_avx512() && i-- == 0) return avx512;
   if (has_avx2() && i-- == 0) return &weir_avx2_isa;
 #endif
   return i == 0 ? &weir_generic_isa : NULL;
@@ -36,7 +41,7 @@ const weir_isa *weir_isa_at(int i) {
 
 int weir_isa_level(const weir_isa *isa) {
 #if defined(__x86_64__)
-  if (isa == &weir_avx512_isa) return 3;
+  if (isa == avx512) return 3;
   if (isa == &weir_avx2_isa) return 2;
 #endif
   (void)isa;

@@ -6,11 +6,16 @@
  * operation of a warp has two waits: after the first all values are written,
  * after the second all are read.
  *
+ * A thread that comes to a wait goes to the next one of its pass at once, and
+ * one that ends leaves it its stack: a body without waits is a loop on one
+ * stack, which stays in the cache.
+ *
  * The switch is twenty instructions on x86-64 and swapcontext elsewhere. The
  * address sanitizer is told of every switch; the thread sanitizer would need
  * calls of its own, and the build leaves this out there. */
 #include "tests/cuda/simt/simt.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +51,8 @@ typedef void *context; /* the stack pointer; registers lie on the stack */
 
 typedef struct fiber {
   context context;
-  unsigned char *stack;
-  unsigned barriers; /* that it has come to */
+  unsigned char *stack; /* from its begin to its end */
+  unsigned barriers;    /* that it has come to */
   enum { READY, AT_WRITE, AT_READ, AT_BARRIER, ENDED } state;
   void *fake_stack; /* the address sanitizer's */
 } fiber;
@@ -56,11 +61,20 @@ simt_place simt_thread, simt_block, simt_block_dim, simt_grid_dim;
 
 static fiber fibers[SIMT_THREADS];
 static fiber *running;
+static unsigned char *unused[SIMT_THREADS]; /* stacks */
+static unsigned unused_count, stacks;
 static context scheduler;
+/* A pass over a warp: which lanes, from which end, how many were looked at. */
+static struct {
+  fiber *lanes;
+  unsigned count, done;
+  bool last;
+} pass;
 static const simt_body *body;
 static const void *arguments;
 static unsigned char values[SIMT_LANES][8]; /* of a warp's operation */
 #if defined(SANITIZED)
+static bool from_scheduler; /* the last switch */
 static void *scheduler_fake_stack;
 static const void *scheduler_stack;
 static size_t scheduler_stack_bytes;
@@ -92,52 +106,47 @@ static void switch_to(context *from, context *to) {
 }
 #endif
 
-/* From a fiber back to the scheduler. */
-static void yield_as(int state) {
-  running->state = state;
-#if defined(SANITIZED)
-  __sanitizer_start_switch_fiber(state == ENDED ? NULL : &running->fake_stack,
-                                 scheduler_stack, scheduler_stack_bytes);
-#endif
-  switch_to(&running->context, &scheduler);
-#if defined(SANITIZED)
-  __sanitizer_finish_switch_fiber(running->fake_stack, NULL, NULL);
-#endif
+/* The i-th of |n|, from one end or the other. */
+static unsigned at(unsigned i, unsigned n, bool last) {
+  return last ? n - 1 - i : i;
 }
 
-static void enter(void) {
-#if defined(SANITIZED)
-  __sanitizer_finish_switch_fiber(NULL, &scheduler_stack,
-                                  &scheduler_stack_bytes);
-#endif
-  body->run(arguments);
-  yield_as(ENDED);
-  abort(); /* an ended fiber is not resumed */
+/* The next lane of the pass that can go on; NULL at its end. */
+static fiber *next_lane(void) {
+  while (pass.done < pass.count) {
+    fiber *f = &pass.lanes[at(pass.done, pass.count, pass.last)];
+    if (f->state == READY) return f;
+    pass.done++;
+  }
+  return NULL;
 }
 
-static void resume(fiber *f) {
+static void become(fiber *f) {
   running = f;
+  pass.done++;
   simt_thread = (simt_place){(unsigned)(f - fibers), 0, 0};
-  f->state = READY;
+}
+
+/* After a switch: a fiber that the scheduler resumed learns its stack. */
+static void arrived(void *fake_stack) {
 #if defined(SANITIZED)
-  __sanitizer_start_switch_fiber(&scheduler_fake_stack, f->stack, STACK_BYTES);
-#endif
-  switch_to(&scheduler, &f->context);
-#if defined(SANITIZED)
-  __sanitizer_finish_switch_fiber(scheduler_fake_stack, NULL, NULL);
+  const void *stack;
+  size_t bytes;
+  __sanitizer_finish_switch_fiber(fake_stack, &stack, &bytes);
+  if (!from_scheduler) return;
+  scheduler_stack = stack;
+  scheduler_stack_bytes = bytes;
+#else
+  (void)fake_stack;
 #endif
 }
 
-/* Begins |f| anew; a fiber that was given up leaves marks on its stack. */
-static bool prepare(fiber *f) {
-  if (f->stack == NULL) f->stack = aligned_alloc(64, STACK_BYTES);
-  if (f->stack == NULL) return false;
-#if defined(SANITIZED)
-  if (f->state != ENDED) __asan_unpoison_memory_region(f->stack, STACK_BYTES);
-#endif
-  f->state = READY;
-  f->barriers = 0;
-  f->fake_stack = NULL;
+static void enter(void);
+
+/* Gives |f| a stack on which it begins. */
+static void begin(fiber *f) {
+  assert(unused_count > 0); /* a stack was made for each thread */
+  f->stack = unused[--unused_count];
 #if BY_CONTEXT
   getcontext(&f->context);
   f->context.uc_stack.ss_sp = f->stack;
@@ -153,7 +162,77 @@ static bool prepare(fiber *f) {
   for (int i = 0; i < 6; i++) *--top = NULL;
   f->context = top;
 #endif
+}
+
+/* From |from|, a fiber's or the scheduler's context, to the next lane. */
+static void go(context *from, fiber *f, void **fake_stack) {
+  if (f->stack == NULL) begin(f);
+  become(f);
+#if defined(SANITIZED)
+  from_scheduler = from == &scheduler;
+  __sanitizer_start_switch_fiber(fake_stack, f->stack, STACK_BYTES);
+#else
+  (void)fake_stack;
+#endif
+  switch_to(from, &f->context);
+}
+
+/* From a fiber to the next one or, at the end of the pass, the scheduler. */
+static void yield_as(int state) {
+  fiber *self = running;
+  void **kept = state == ENDED ? NULL : &self->fake_stack;
+  self->state = state;
+  fiber *f = next_lane();
+  if (f != NULL) {
+    go(&self->context, f, kept);
+  } else {
+#if defined(SANITIZED)
+    __sanitizer_start_switch_fiber(kept, scheduler_stack,
+                                   scheduler_stack_bytes);
+#endif
+    switch_to(&self->context, &scheduler);
+  }
+  arrived(self->fake_stack);
+}
+
+/* Runs the lane, and those that begin after it, until one has a stack of its
+ * own or there is none. */
+static void enter(void) {
+  arrived(NULL);
+  for (;;) {
+    body->run(arguments);
+    running->state = ENDED;
+    fiber *f = next_lane();
+    if (f == NULL || f->stack != NULL) break;
+    f->stack = running->stack;
+    running->stack = NULL;
+    become(f);
+  }
+  yield_as(ENDED);
+  abort(); /* an ended fiber is not resumed */
+}
+
+/* Makes |threads| stacks, unless there are as many. */
+static bool make_stacks(unsigned threads) {
+  while (stacks < threads) {
+    unsigned char *stack = aligned_alloc(64, STACK_BYTES);
+    if (stack == NULL) return false;
+    unused[unused_count++] = stack;
+    stacks++;
+  }
   return true;
+}
+
+/* Takes |f| back to its begin; one that was given up leaves marks on its
+ * stack. */
+static void reset(fiber *f) {
+  if (f->stack != NULL) {
+#if defined(SANITIZED)
+    if (f->state != ENDED) __asan_unpoison_memory_region(f->stack, STACK_BYTES);
+#endif
+    unused[unused_count++] = f->stack;
+  }
+  *f = (fiber){.state = READY};
 }
 
 /* All shared memory; the linker's names for the ends of a section. */
@@ -181,9 +260,19 @@ void simt_exchange(void *value, size_t bytes, unsigned from) {
   yield_as(AT_READ);
 }
 
-/* The i-th of |n|, from one end or the other. */
-static unsigned at(unsigned i, unsigned n, bool last) {
-  return last ? n - 1 - i : i;
+static void run_pass(fiber *lanes, unsigned count, bool last) {
+  pass.lanes = lanes;
+  pass.count = count;
+  pass.done = 0;
+  pass.last = last;
+  fiber *f = next_lane();
+  if (f == NULL) return;
+#if defined(SANITIZED)
+  go(&scheduler, f, &scheduler_fake_stack);
+  __sanitizer_finish_switch_fiber(scheduler_fake_stack, NULL, NULL);
+#else
+  go(&scheduler, f, NULL);
+#endif
 }
 
 /* Runs the lanes until none can go on: whole, they end or are at the barrier;
@@ -191,10 +280,7 @@ static unsigned at(unsigned i, unsigned n, bool last) {
 static simt_result run_warp(fiber *lanes, unsigned count, bool last) {
   for (;;) {
     unsigned in[ENDED + 1] = {0};
-    for (unsigned i = 0; i < count; i++) {
-      fiber *f = &lanes[at(i, count, last)];
-      if (f->state == READY) resume(f);
-    }
+    run_pass(lanes, count, last);
     for (unsigned i = 0; i < count; i++) in[lanes[i].state]++;
     if (in[AT_WRITE] + in[AT_READ] == 0) return SIMT_OK;
     if (in[AT_WRITE] != count && in[AT_READ] != count) return SIMT_DIVERGED;
@@ -202,10 +288,8 @@ static simt_result run_warp(fiber *lanes, unsigned count, bool last) {
   }
 }
 
-static simt_result run_block(unsigned threads, bool last) {
+static simt_result run_warps(unsigned threads, bool last) {
   unsigned warps = (threads + SIMT_LANES - 1) / SIMT_LANES;
-  for (unsigned i = 0; i < threads; i++)
-    if (!prepare(&fibers[i])) return SIMT_MEMORY;
   memset(__start_simt_shared, 0xa5,
          (size_t)(__stop_simt_shared - __start_simt_shared));
   for (;;) {
@@ -222,6 +306,13 @@ static simt_result run_block(unsigned threads, bool last) {
     if (ended > 0) return SIMT_BARRIER;
     for (unsigned i = 0; i < threads; i++) fibers[i].state = READY;
   }
+}
+
+static simt_result run_block(unsigned threads, bool last) {
+  if (!make_stacks(threads)) return SIMT_MEMORY;
+  simt_result r = run_warps(threads, last);
+  for (unsigned i = 0; i < threads; i++) reset(&fibers[i]);
+  return r;
 }
 
 simt_result simt_launch(const simt_body *which, const simt_grid *grid,

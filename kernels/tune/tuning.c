@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/tune/choices.h"
+#include "kernels/tune/tuned.h"
 
 struct weir_tuning {
   const weir_env *env;
@@ -108,7 +109,7 @@ static weir_status take_text(weir_tuning *t, weir_sv text, weir_error *err) {
   } else if (s == WEIR_RESOURCE_EXHAUSTED) {
     weir_error_copy(err, &why);
   } else {
-    warn(t, BROKEN, &why);
+    if (!weir_tuned_is_broken(t->env->tuned)) warn(t, BROKEN, &why);
     t->off = true;
     s = WEIR_OK;
   }

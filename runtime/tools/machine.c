@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/cpu/onednn/onednn_probe.h"
 #include "kernels/cpu/isa/choose.h"
+#include "kernels/cpu/onednn/onednn_probe.h"
 #include "kernels/profile.h"
 #include "kernels/tune/tuned.h"
 #include "runtime/api/weir_internal.h"

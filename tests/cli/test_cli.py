@@ -473,12 +473,17 @@ class Errors(Case):
                                  + ("required" if attr["default"] is None else
                                     "default " + re.escape(attr["default"])))
             # The example is one.
-            shape = {"conv": "2, 3, 8, 8", "max_pool": "2, 3, 8, 8",
-                     "avg_pool": "2, 3, 8, 8", "batch_norm": "2, 3, 8, 8",
-                     "dense": "2, 8", "layer_norm": "2, 8",
-                     "dropout": "2, 8"}.get(block["name"][3:], "2, 5, 8")
+            name = block["name"][3:]
+            shape = ("2, 256, 8, 8" if name in ("bottleneck", "squeeze_excite")
+                     else "2, 3, 8, 8" if name in (
+                         "conv", "conv_bn", "bottleneck_first", "inverted",
+                         "inverted_se", "max_pool", "avg_pool", "batch_norm")
+                     else "2, 8" if name in ("dense", "layer_norm", "dropout")
+                     else "2, 5, 8" if name.startswith(("lstm", "gru", "rnn"))
+                     else "2, 5, 768")
             self.file("block.weir.yaml", "weir: 1\nimport: {nn: std/nn}\n"
-                      f"inputs: {{x: 'f32[{shape}]', tokens: 'i64[2]'}}\n"
+                      f"inputs: {{x: 'f32[{shape}]', tokens: 'i64[2]', "
+                      "mask: 'f32[5, 5]'}\n"
                       f"nodes:\n  y: {about['example']}\noutputs: [y]\n")
             self.weir("check", "block.weir.yaml", "-q")
         self.weir("show", "op", "std/nn.conv")
@@ -824,7 +829,7 @@ class Others(Case):
         for isa, more in (("generic", ["--isa", "generic"]), ("", [])):
             out = self.weir("bench", "tiny.weir.yaml", "--runs", "1",
                             "--explain", *more)
-            self.assertRegex(out, rf"^# for \S+ {isa}.*, caches .*\n0\t")
+            self.assertRegex(out, rf"^# for \S+ {isa}.*, oneDNN .*\n0\t")
             self.assertIn("\tcpu.matmul\t", out)
 
     def test_small_ones(self):
@@ -880,11 +885,11 @@ class Others(Case):
         self.assertRegex(facts["caches"], r"^L1 \d+K|^not known$")
         sets = facts["sets"].split(", ")
         self.assertEqual(sets[-1], "generic")
-        self.assertIn(f" {sets[0]}, caches ", facts["profile"])
+        self.assertIn(f" {sets[0]}, oneDNN ", facts["profile"])
         self.assertIn("matmul f32 ", facts["onednn has"])
         self.assertNotIn("peak 1", facts)
         low = json.loads(self.weir("doctor", "--json", "--isa", "generic"))
-        self.assertIn(" generic, caches ", low["profile"])
+        self.assertIn(" generic, oneDNN ", low["profile"])
         self.assertIn(low["onednn set"], ("generic", "sse4.1"))
         self.assertEqual(low["sets"], facts["sets"])
         lacks = low["onednn lacks"].split(", ")  # no machine has it there

@@ -82,7 +82,7 @@ COMMANDS = [
     ("help",), ("help", "run"), ("run", "--help"), ("--version",), ("--help",),
 ]
 # Nothing to print: they write files, or all goes to standard error.
-SILENT = {"export", "fmt", "task"}
+SILENT = {"export", "fmt", "task", "tune"}
 if (pathlib.Path(WEIR).parent.parent / "libweir_grpc.so").exists():
     LOOK = ("--cluster", "nobody.yaml")  # tasks that are not there, in a table
     COMMANDS += [("cluster", "show", *LOOK), ("cluster", "ping", *LOOK),

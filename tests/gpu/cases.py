@@ -32,6 +32,8 @@ GRAPHS = (
                                "hidden=16")),
     Graph("transformer_block", sizes=("-p", "tokens=6", "-p", "d=24", "-p",
                                       "heads=3", "-p", "ffn=32")),
+    Graph("gpt_decode", sizes=("-p", "d=16", "-p", "heads=2", "-p", "room=6",
+                               "-p", "vocab=30")),
     Graph("logistic", IMAGES), Graph("mlp_train", IMAGES),
     Graph("lenet", IMAGES, ("-p", "batch=3")), Graph("lenet_train", IMAGES),
     Graph("lenet_photo", ("-i", "photo=random:seed=3")),

@@ -4,7 +4,7 @@
 
 /* `recompute`: the same bits from less memory. */
 
-enum { kBlocks = 6, kWidth = 64, kRows = 256 };
+enum { kBlocks = 6, kWidth = 64, kRows = 1024 };
 
 /* Blocks of a product and a few element-wise nodes whose values the gradients
  * need; with random numbers that must come out the same again. */

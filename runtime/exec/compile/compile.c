@@ -21,8 +21,7 @@
 
 /* The walk over the graph: each node that the outputs need becomes a constant,
  * an external, an alias or an instruction. Nodes are topologically ordered, so
- * operands have their program values before a reader is met. One visit to each
- * node; a group is emitted at its last member. */
+ * operands have their program values before a reader is met. */
 
 static weir_status fail_at(const weir_node *node, weir_error *err,
                            weir_error_id id, const char *what) {
@@ -250,8 +249,7 @@ static weir_status group_member(weir_compiler *c, weir_node_id id,
   WEIR_TRY(weir_compile_group(c, group, &done, &reason, err));
   if (!done) WEIR_TRY(without_pool(c, group, &done, reason, err));
   if (done) return WEIR_OK;
-  /* One by one, the list runs backwards; values inside are never N16. */
-  weir_node_id list = WEIR_NO_INDEX;
+  weir_node_id list = WEIR_NO_INDEX; /* backwards; no value inside is N16 */
   for (weir_node_id m = c->group_head[group]; m != WEIR_NO_INDEX;) {
     weir_node_id next = c->group_next[m];
     c->group_next[m] = list;
@@ -398,11 +396,11 @@ static weir_status prepare_graph(weir_compiler *c, weir_error *err) {
 
 static weir_status finish(weir_compiler *c, weir_compiled *out,
                           weir_error *err) {
-  weir_program_options options = {
-      .threads = c->request->options.threads,
-      .memory_limit = c->request->options.memory_limit,
-      .one_task = c->request->options.one_task,
-      .graph = c->graph};
+  const weir_compile_options *o = &c->request->options;
+  weir_program_options options = {.threads = o->threads,
+                                  .memory_limit = o->memory_limit,
+                                  .one_task = o->one_task,
+                                  .graph = c->graph};
   weir_program *program = NULL;
   weir_compile_parts_options(c, &options);
   WEIR_TRY(weir_program_finish(c->builder, &options, &program, err));
@@ -476,10 +474,9 @@ weir_status weir_compile_body(weir_compiler *outer,
                      .feeds = (weir_value_id *)(uintptr_t)request->feeds,
                      .fetches = request->fetches,
                      .known_feeds = known_feeds};
-  weir_program_options options = {.threads = request->options.threads,
-                                  .body = true,
-                                  .gpu = c.gpu,
-                                  .graph = c.graph};
+  const weir_compile_options *o = &request->options;
+  weir_program_options options = {
+      .threads = o->threads, .body = true, .gpu = c.gpu, .graph = c.graph};
   weir_program *program = NULL;
   *out_program = NULL;
   weir_status s =

@@ -73,14 +73,13 @@ static weir_status fold_norms(cutter *c, const weir_graph *graph,
                               weir_value_id *values, weir_node_id *nodes,
                               weir_graph **out_graph, weir_error *err) {
   const weir_cut *out = c->out;
-  bool *assigned =
-      weir_alloc_array(c->alloc, graph->value_count, sizeof *assigned);
-  if (assigned == NULL) return weir_fail_memory(err, graph->value_count);
-  weir_graph_mark_assigned(c->request->graph, out->values, assigned);
+  bool *held = weir_alloc_array(c->alloc, graph->value_count, sizeof *held);
+  if (held == NULL) return weir_fail_memory(err, graph->value_count);
+  weir_graph_mark_assigned(c->request->graph, out->values, held);
+  for (uint32_t k = 0; k < out->fetch_count; k++) held[out->fetches[k]] = true;
   weir_status s =
-      weir_graph_fold_norms(graph, out->fetches, out->fetch_count, assigned,
-                            values, nodes, out_graph, err);
-  weir_free(c->alloc, assigned);
+      weir_graph_fold_norms(graph, held, values, nodes, out_graph, err);
+  weir_free(c->alloc, held);
   return s;
 }
 

@@ -70,22 +70,21 @@ weir_status weir_pass_norms_folded(const weir_graph *graph,
                                    weir_graph **out_graph, weir_error *err) {
   const weir_allocator *a = graph->alloc;
   weir_graph *simple = NULL;
-  bool *assigned = NULL;
+  bool *held = NULL;
   *out_graph = NULL;
   weir_value_id *map = weir_alloc_array(a, graph->value_count, sizeof *map);
   if (map == NULL)
     return weir_fail_memory(err, graph->value_count * sizeof *map);
   weir_status s = simplify(graph, map, &simple, err);
   if (s == WEIR_OK) {
-    assigned = weir_alloc_array(a, simple->value_count, sizeof *assigned);
-    if (assigned == NULL) s = weir_fail_memory(err, simple->value_count);
+    held = weir_alloc_array(a, simple->value_count, sizeof *held);
+    if (held == NULL) s = weir_fail_memory(err, simple->value_count);
   }
   if (s == WEIR_OK) {
-    weir_graph_mark_assigned(graph, map, assigned);
-    s = weir_graph_fold_norms(simple, NULL, 0, assigned, NULL, NULL, out_graph,
-                              err);
+    weir_graph_mark_assigned(graph, map, held);
+    s = weir_graph_fold_norms(simple, held, NULL, NULL, out_graph, err);
   }
-  weir_free(a, assigned);
+  weir_free(a, held);
   weir_free(a, map);
   weir_graph_unref(simple);
   return s;

@@ -31,7 +31,7 @@ enum { kMany = 2, kNorm = 5, kNameBytes = 512 };
 typedef struct folder {
   weir_pass pass;
   const weir_graph *graph;
-  const bool *assigned;
+  const bool *held;
   uint8_t *readers;    /* by value: 0, 1, or kMany */
   weir_node_id *norms; /* by node: of a convolution, the batch_norm that takes
                           it along; else UINT32_MAX */
@@ -40,20 +40,19 @@ typedef struct folder {
 } folder;
 
 void weir_graph_mark_assigned(const weir_graph *graph, const weir_value_id *map,
-                              bool *assigned) {
+                              bool *held) {
   for (weir_node_id id = 0; id < graph->node_count; id++) {
     const weir_node *node = &graph->nodes[id];
     if (node->op->instr != WEIR_INSTR_VAR_COMMIT) continue;
     weir_node_id owner = graph->values[node->inputs[0]].node;
     weir_value_id at = map[graph->nodes[owner].first_output];
-    if (at != WEIR_NO_VALUE) assigned[at] = true;
+    if (at != WEIR_NO_VALUE) held[at] = true;
   }
 }
 
 /* ---- Finding pairs */
 
-static void note_readers(folder *f, const weir_value_id *keep,
-                         size_t keep_count) {
+static void note_readers(folder *f) {
   const weir_graph *g = f->graph;
   for (weir_node_id id = 0; id < g->node_count; id++) {
     const weir_node *node = &g->nodes[id];
@@ -69,7 +68,8 @@ static void note_readers(folder *f, const weir_value_id *keep,
   }
   for (uint32_t i = 0; i < g->output_count; i++)
     f->readers[g->outputs[i].value] = kMany;
-  for (size_t i = 0; i < keep_count; i++) f->readers[keep[i]] = kMany;
+  for (weir_value_id v = 0; v < g->value_count; v++)
+    if (f->held[v]) f->readers[v] = kMany;
 }
 
 static bool is_op(const weir_node *node, const char *name) {
@@ -83,7 +83,7 @@ static bool is_constant(const folder *f, const weir_node *node, uint32_t from) {
     if (value == WEIR_NO_VALUE) continue;
     const weir_value *v = &f->graph->values[value];
     if (f->graph->nodes[v->node].op->instr != WEIR_INSTR_VAR_READ ||
-        f->assigned[value] || !weir_shape_known(v->shape))
+        f->held[value] || !weir_shape_known(v->shape))
       return false;
   }
   return true;
@@ -106,15 +106,14 @@ static weir_node_id find_conv(const folder *f, weir_node_id id) {
              : UINT32_MAX;
 }
 
-static weir_status prepare(folder *f, const weir_value_id *keep,
-                           size_t keep_count) {
+static weir_status prepare(folder *f) {
   const weir_graph *g = f->graph;
   f->readers = weir_alloc_array(g->alloc, g->value_count, sizeof *f->readers);
   f->norms = weir_alloc_array(g->alloc, g->node_count, sizeof *f->norms);
   if (f->readers == NULL || f->norms == NULL)
     return weir_fail_memory(f->err, g->node_count * sizeof *f->norms);
   memset(f->norms, 0xff, g->node_count * sizeof *f->norms);
-  note_readers(f, keep, keep_count);
+  note_readers(f);
   for (weir_node_id id = 0; id < g->node_count; id++) {
     weir_node_id conv = find_conv(f, id);
     if (conv == UINT32_MAX) continue;
@@ -261,15 +260,13 @@ static void copy_maps(const folder *f, weir_value_id *out_values,
     out_nodes[id] = f->pairs > 0 ? f->pass.nodes[id] : id;
 }
 
-weir_status weir_graph_fold_norms(const weir_graph *graph,
-                                  const weir_value_id *keep, size_t keep_count,
-                                  const bool *assigned,
+weir_status weir_graph_fold_norms(const weir_graph *graph, const bool *held,
                                   weir_value_id *out_values,
                                   weir_node_id *out_nodes,
                                   weir_graph **out_graph, weir_error *err) {
-  folder f = {.graph = graph, .assigned = assigned, .err = err};
+  folder f = {.graph = graph, .held = held, .err = err};
   *out_graph = NULL;
-  weir_status s = prepare(&f, keep, keep_count);
+  weir_status s = prepare(&f);
   if (s == WEIR_OK && f.pairs == 0) {
     copy_maps(&f, out_values, out_nodes);
     *out_graph = weir_graph_ref(graph);

@@ -6,22 +6,19 @@
 
 /* The pass that makes one convolution of conv2d and the batch_norm behind it.
  *
- * |keep| values (may be NULL) are read outside, as graph outputs are: their
- * convolution stays. |assigned| says by value of |graph| which variables change
- * while it runs: a pair that reads one stays too. |out_values| and |out_nodes|
- * (may be NULL) take the new ids. Without any pair the result is |graph|
- * itself, once more referenced. Errors: W6001. */
-weir_status weir_graph_fold_norms(const weir_graph *graph,
-                                  const weir_value_id *keep, size_t keep_count,
-                                  const bool *assigned,
+ * |held| says by value of |graph| which stay as they are: those that are read
+ * outside, beside the graph's outputs, and variables that change while it runs.
+ * |out_values| and |out_nodes| (may be NULL) take the new ids. Without any pair
+ * the result is |graph| itself, once more referenced. Errors: W6001. */
+weir_status weir_graph_fold_norms(const weir_graph *graph, const bool *held,
                                   weir_value_id *out_values,
                                   weir_node_id *out_nodes,
                                   weir_graph **out_graph, weir_error *err);
 
-/* Sets |assigned[map[v]]| for each value |v| of |graph| that is a variable
+/* Sets |held[map[v]]| for each value |v| of |graph| that is a variable
  * which a node of it assigns; |map| is a simplifier's, from that graph to
  * another. */
 void weir_graph_mark_assigned(const weir_graph *graph, const weir_value_id *map,
-                              bool *assigned);
+                              bool *held);
 
 #endif

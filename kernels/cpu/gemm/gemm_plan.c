@@ -35,6 +35,7 @@ enum {
   SHARED_COLUMNS = 256,   /* at least, for a to be packed */
   SHARED_ROWS = 48,
   SHARED_B_ROWS = 600, /* from here on making panels of b once pays */
+  LONG_ROW = 768,      /* of a matrix that is swept */
   SHARED_PART = 2048 /* rows and columns whose panels stay in the last cache */
 };
 static const double kSharedFlops = 1.6e7;
@@ -264,12 +265,17 @@ static void choose_turn(weir_gemm *g) {
 }
 
 /* Vectors are limited by memory: blocks of whole lines, as many as the work is
- * worth, at most 16. */
-static void choose_vector_blocks(weir_gemm *g) {
+ * worth, at most 16. A matrix from afar is quicker in long rows than in many
+ * short ones, with AVX2, whose sweeps go by rows. */
+static void choose_vector_blocks(weir_gemm *g, bool avx2) {
   int64_t length = g->s.n == 1 ? g->s.m : g->s.n;
   int64_t unit = 8 * g->isa->columns;
   double work = (double)length * (double)g->s.k * (double)g->s.m;
   int64_t blocks = work < 4e5 ? 1 : work > 4e6 ? 16 : (int64_t)(work / 2e5);
+  bool sweeps = g->way == WEIR_GEMM_SWEEP_A || g->way == WEIR_GEMM_SWEEP_B;
+  if (avx2 && sweeps && work * (double)g->size > FAR_BYTES)
+    blocks =
+        least(blocks, length <= 2 * LONG_ROW ? 2 : ceil_div(length, LONG_ROW));
   g->rows = 1;
   g->row_blocks = 1;
   g->columns = even_block(length, ceil_div(length, blocks), unit);
@@ -339,7 +345,7 @@ void weir_gemm_plan(const weir_gemm_shape *shape, const weir_isa *isa,
   else if (out->way == WEIR_GEMM_LIBRARY)
     choose_library_blocks(out);
   else
-    choose_vector_blocks(out);
+    choose_vector_blocks(out, avx2);
   choose_splits(out);
   if (out->way == WEIR_GEMM_LIBRARY) choose_turn(out);
   if (out->splits > 1)

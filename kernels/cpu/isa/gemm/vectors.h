@@ -49,8 +49,7 @@ INLINE void strip_body(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
     const REAL *at = b + p * b_k;
     vr factor = spread(x[p]);
     __builtin_prefetch(at + FETCH * b_k, 0, 2);
-    if (vecs == 4)
-      if (vecs == 4) __builtin_prefetch(at + FETCH * b_k + 2 * WIDTH, 0, 2);
+    if (vecs == 4) __builtin_prefetch(at + FETCH * b_k + 2 * WIDTH, 0, 2);
 #pragma GCC unroll 4
     for (int j = 0; j < vecs; j++) sums[j] += factor * load(at + j * WIDTH);
   }

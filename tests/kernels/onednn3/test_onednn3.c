@@ -2,7 +2,7 @@
 /* The programs of this folder run with oneDNN 3, and with one oneDNN alone. */
 #include <dlfcn.h>
 
-#include "kernels/cpu/gemm/onednn.h"
+#include "kernels/cpu/onednn/onednn.h"
 #include "tests/check.h"
 
 static void the_version_is_3(void **state) {

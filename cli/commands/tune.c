@@ -32,6 +32,7 @@ static weir_status compile(const cli_job *job, const cli_tensors *inputs,
                               feeds, inputs->count, fetches, count),
                           &bound, err);
   weir_bound_release(bound);
+  for (size_t i = 0; i < named; i++) weir_tensor_release(fetches[i].tensor);
   for (size_t i = 0; names != NULL && i < count; i++) free(names[i]);
   free(names);
   free(fetches);

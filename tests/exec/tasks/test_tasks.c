@@ -93,20 +93,14 @@ static void check_job(scene *s, const weir_graph *graph, bool inference,
 static void load(scene *s, const char *name, weir_sv text, weir_graph **out) {
   static const struct {
     const char *graph, *name, *text;
-  } smaller[] = {{"lstm_lm", "vocab", "300"},
-                 {"lstm_lm", "hidden", "24"},
-                 {"lstm_lm", "batch", "4"},
-                 {"rnn_char", "hidden", "24"},
-                 {"rnn_char", "steps", "8"},
-                 {"rnn_char", "batch", "4"},
-                 {"gpt_decode", "d", "16"},
-                 {"gpt_decode", "heads", "2"},
-                 {"gpt_decode", "room", "6"},
-                 {"mlp.", "batch", "16"},
-                 {"mlp.", "hidden", "64"},
-                 {"transformer_block", "tokens", "16"},
-                 {"transformer_block", "d", "96"},
-                 {"transformer_block", "ffn", "128"}};
+  } smaller[] = {
+      {"lstm_lm", "vocab", "300"},      {"lstm_lm", "hidden", "24"},
+      {"lstm_lm", "batch", "4"},        {"rnn_char", "hidden", "24"},
+      {"rnn_char", "steps", "8"},       {"rnn_char", "batch", "4"},
+      {"gpt_decode", "d", "16"},        {"gpt_decode", "heads", "2"},
+      {"gpt_decode", "room", "6"},      {"mlp.", "batch", "16"},
+      {"mlp.", "hidden", "64"},         {"transformer_block", "tokens", "16"},
+      {"transformer_block", "d", "96"}, {"transformer_block", "ffn", "128"}};
   weir_param_value params[3];
   weir_error err = WEIR_ERROR_INIT;
   weir_load_options options = {.registry = weir_builtin_registry(),

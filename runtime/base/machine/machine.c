@@ -153,8 +153,7 @@ static int count_threads(const char *list) {
 }
 
 /* Reads the cache of |index|; false: it holds instructions, or is none. */
-static bool read_cache(const char *folder, int index, bool shared,
-                       weir_cache *out) {
+static bool read_cache(const char *folder, int index, weir_cache *out) {
   char name[64], text[kFile];
   *out = (weir_cache){0};
   snprintf(name, sizeof name, "cache/index%d/type", index);
@@ -163,18 +162,17 @@ static bool read_cache(const char *folder, int index, bool shared,
   snprintf(name, sizeof name, "cache/index%d/size", index);
   if (read_line(folder, 0, name, text)) out->bytes = parse_bytes(text);
   snprintf(name, sizeof name, "cache/index%d/shared_cpu_list", index);
-  if (shared && read_line(folder, 0, name, text))
-    out->threads = count_threads(text);
+  if (read_line(folder, 0, name, text)) out->threads = count_threads(text);
   return true;
 }
 
 /* Linux lists them level by level, so those that hold data are the levels. */
-static void read_caches(const char *folder, bool shared, weir_cache *caches) {
+static void read_caches(const char *folder, weir_cache *caches) {
   static const int kNames[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
                                _SC_LEVEL3_CACHE_SIZE};
   memset(caches, 0, WEIR_MACHINE_CACHES * sizeof *caches);
   for (int i = 0, level = 0; i < kIndexes && level < WEIR_MACHINE_CACHES; i++)
-    level += read_cache(folder, i, shared, &caches[level]);
+    level += read_cache(folder, i, &caches[level]);
   if (caches[0].bytes > 0) return;
   for (int i = 0; i < WEIR_MACHINE_CACHES; i++) {
     long bytes = sysconf(kNames[i]);
@@ -211,12 +209,8 @@ static void read_all(const char *folder, const cpu_set_t *set,
   *out = (weir_machine){.sets = read_sets()};
   read_name(out->name);
   clean_name(out->name);
-  read_caches(folder, true, out->caches);
+  read_caches(folder, out->caches);
   read_cores(folder, set, out);
-}
-
-void weir_machine_read_caches(weir_cache caches[WEIR_MACHINE_CACHES]) {
-  read_caches(kFolder, false, caches);
 }
 
 void weir_machine_read_at(const char *folder, int cpus, weir_machine *out) {

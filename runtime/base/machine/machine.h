@@ -59,10 +59,6 @@ typedef struct weir_machine {
 /* Reads all facts; a few dozen system calls, no memory. Any thread. */
 void weir_machine_read(weir_machine *out);
 
-/* The sizes of caches alone, which takes a fifth of the time; |threads| are 0.
- */
-void weir_machine_read_caches(weir_cache caches[WEIR_MACHINE_CACHES]);
-
 /* All facts, with caches and cores from |folder|, which looks like
  * /sys/devices/system/cpu, for processes that may run on the first |cpus|
  * hardware threads. For tests. */

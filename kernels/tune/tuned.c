@@ -13,7 +13,6 @@ struct weir_tuned {
   char machine[WEIR_TUNE_MACHINE_BYTES];
   pthread_mutex_t lock; /* of the rest */
   weir_tune_choices choices;
-  bool broken; /* set at the start: the file has a line of no use */
   char path[];
 };
 
@@ -74,7 +73,6 @@ static weir_status look(weir_tuned *t, weir_error *err) {
   weir_tune_choices fresh = {.products = {0}};
   weir_error why = WEIR_ERROR_INIT;
   weir_status s = read_file(t, &fresh, &why);
-  t->broken = s != WEIR_OK && s != WEIR_NOT_FOUND;
   if (s == WEIR_OK) s = check_machine(t, &fresh, &why);
   if (s == WEIR_OK)
     s = take(t, &fresh, err);
@@ -140,10 +138,6 @@ bool weir_tuned_kernel(weir_tuned *t, const char *text,
   if (found != NULL) memcpy(kernel, found->kernel, WEIR_TUNE_KERNEL_BYTES);
   pthread_mutex_unlock(&t->lock);
   return found != NULL;
-}
-
-bool weir_tuned_is_broken(const weir_tuned *t) {
-  return t != NULL && t->broken;
 }
 
 bool weir_tuned_times(const weir_tuned *t) {

@@ -37,9 +37,6 @@ void weir_tuned_release(weir_tuned *tuned); /* NULL-safe */
 bool weir_tuned_kernel(weir_tuned *tuned, const char *text,
                        char kernel[WEIR_TUNE_KERNEL_BYTES]);
 bool weir_tuned_times(const weir_tuned *tuned);
-/* Whether the file could not be read at the start, which has been told; |tuned|
- * may be NULL. */
-bool weir_tuned_is_broken(const weir_tuned *tuned);
 /* Any thread. Adds a choice, unless there is one, and writes the file. Errors:
  * W5009, W6005, W6006, W6001. */
 weir_status weir_tuned_add(weir_tuned *tuned, const weir_tune_call *call,

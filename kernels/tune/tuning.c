@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "kernels/tune/choices.h"
-#include "kernels/tune/tuned.h"
 
 struct weir_tuning {
   const weir_env *env;
@@ -109,7 +108,7 @@ static weir_status take_text(weir_tuning *t, weir_sv text, weir_error *err) {
   } else if (s == WEIR_RESOURCE_EXHAUSTED) {
     weir_error_copy(err, &why);
   } else {
-    if (!weir_tuned_is_broken(t->env->tuned)) warn(t, BROKEN, &why);
+    warn(t, BROKEN, &why);
     t->off = true;
     s = WEIR_OK;
   }

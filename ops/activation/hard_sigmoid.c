@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/activation/hard.h"
 #include "ops/cost.h"
-#include "ops/grads.h"
 #include "ops/rules.h"
 
 static weir_status grad(weir_grad_ctx *ctx) {
   weir_ref x = weir_grad_in(ctx, 0), dy = weir_grad_dy(ctx, 0);
-  weir_ref zero = weir_g_number(ctx, x, 0);
   weir_ref sixth = weir_g_scale(ctx, dy, 1.0 / 6);
-  weir_ref above = weir_g2(ctx, "greater", x, weir_g_number(ctx, x, -3));
-  weir_ref past = weir_g2(ctx, "greater", x, weir_g_number(ctx, x, 3));
-  weir_ref low = weir_g3(ctx, "where", above, sixth, zero);
-  weir_grad_add(ctx, 0, weir_g3(ctx, "where", past, zero, low));
+  weir_ref zero = weir_g_number(ctx, x, 0);
+  weir_grad_add(ctx, 0, weir_hard_grad(ctx, sixth, zero));
   return WEIR_OK;
 }
 

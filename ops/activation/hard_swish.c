@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/activation/hard.h"
 #include "ops/cost.h"
-#include "ops/grads.h"
 #include "ops/rules.h"
 
 static weir_status grad(weir_grad_ctx *ctx) {
   weir_ref x = weir_grad_in(ctx, 0), dy = weir_grad_dy(ctx, 0);
-  weir_ref zero = weir_g_number(ctx, x, 0), half = weir_g_number(ctx, x, 0.5);
+  weir_ref half = weir_g_number(ctx, x, 0.5);
   weir_ref slope = weir_g2(ctx, "add", weir_g_scale(ctx, x, 1.0 / 3), half);
   weir_ref bent = weir_g2(ctx, "mul", dy, slope);
-  weir_ref above = weir_g2(ctx, "greater", x, weir_g_number(ctx, x, -3));
-  weir_ref past = weir_g2(ctx, "greater", x, weir_g_number(ctx, x, 3));
-  weir_ref low = weir_g3(ctx, "where", above, bent, zero);
-  weir_grad_add(ctx, 0, weir_g3(ctx, "where", past, dy, low));
+  weir_grad_add(ctx, 0, weir_hard_grad(ctx, bent, dy));
   return WEIR_OK;
 }
 

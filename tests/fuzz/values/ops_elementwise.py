@@ -118,11 +118,11 @@ approx("rsqrt", lambda x: 1 / np.sqrt(x), 3)
 approx("tanh", np.tanh, 4)
 approx("sigmoid", sigmoid, 4)
 approx("softplus", softplus, 4)
-approx("hard_sigmoid", lambda x: np.clip(
-    (np.asarray(x, np.longdouble) + 3) / 6, 0, 1), 4)
-approx("hard_swish", lambda x: np.where(
+approx("hard_sigmoid", lambda x: back(np.clip(
+    (np.asarray(x, np.longdouble) + 3) / 6, 0, 1), x), 4)
+approx("hard_swish", lambda x: back(np.where(
     x <= -3, -0.0, x * np.minimum(
-        (np.asarray(x, np.longdouble) + 3) / 6, 1)), 4)
+        (np.asarray(x, np.longdouble) + 3) / 6, 1)), x), 4)
 approx("erf", lambda x: back(erf(x), x), 4)
 # An error of a part of x is one of x x parts far below 0.
 approx("gelu", gelu, 8, mag=lambda x, y: np.abs(y) * (1 + np.minimum(

@@ -64,7 +64,7 @@
        "end the command after TIME (30s, 200ms) with exit code 138")
 #define TIMED_GRAPH_OPTIONS GRAPH_OPTIONS, TIMEOUT
 #define ISA                                                \
-  CHOICE("isa", 0, "generic|avx2|avx512", isa, "WEIR_ISA", \
+  CHOICE("isa", 0, "generic|avx2|avx512|neon", isa, "WEIR_ISA", \
          "the best instruction set of kernels (the machine's)")
 #define THREADS                                      \
   TEXT("threads", 't', "N", threads, "WEIR_THREADS", \

@@ -8,16 +8,29 @@
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/onednn/onednn.h"
 
-enum { kRules = 2, kX86 = 1, kOther = 2 };
+enum { kRules = 2, kX86 = 1, kOther, kArm, kFamilies };
+enum { kLevels = 4 };
 
-static const char *const kNames[] = {"none", "generic", "avx2", "avx512"};
+#if defined(__x86_64__)
+enum { kOwn = kX86 };
+#elif defined(__aarch64__)
+enum { kOwn = kArm };
+#else
+enum { kOwn = kOther };
+#endif
+
+static const char *const kFamilyNames[kFamilies] = {
+    "no processor", "x86-64", "another processor", "AArch64"};
+
+/* A family's sets, by level; NULL past its best. */
+static const char *const kSets[kFamilies][kLevels] = {
+    {"none"},
+    {"none", "generic", "avx2", "avx512"},
+    {"none", "generic"},
+    {"none", "generic", "neon"}};
 
 static uint64_t make(int level, int onednn) {
-#if defined(__x86_64__)
-  uint64_t family = kX86;
-#else
-  uint64_t family = kOther;
-#endif
+  uint64_t family = kOwn;
   return (uint64_t)level | (uint64_t)onednn << 8 | family << 16 |
          (uint64_t)weir_onednn_number() << 24 | (uint64_t)kRules << 48;
 }
@@ -58,30 +71,50 @@ weir_status weir_profile_use(uint64_t profile, weir_error *err) {
                    weir_profile_text(best, have));
 }
 
+/* The level of |name| in |family|; 0: it has no such set. */
+static int find_level(int family, const char *name) {
+  for (int i = kLevels - 1; i > 0; i--)
+    if (kSets[family][i] != NULL && strcmp(name, kSets[family][i]) == 0)
+      return i;
+  return 0;
+}
+
 weir_status weir_profile_named(const char *name, uint64_t *out_profile,
                                weir_error *err) {
-  static const char *const kHas[] = {"", "generic", "generic and avx2",
-                                     "generic, avx2 and avx512"};
-  int best = weir_isa_level(weir_isa_at(0)), level = 1;
+  static const char *const kHas[kFamilies][kLevels] = {
+      [kX86] = {"", "generic", "generic and avx2", "generic, avx2 and avx512"},
+      [kOther] = {"", "generic"},
+      [kArm] = {"", "generic", "generic and neon"}};
+  int best = weir_isa_level(weir_isa_at(0)), level = find_level(kOwn, name);
+  bool known = false;
+  for (int i = kX86; i < kFamilies; i++)
+    known = known || find_level(i, name) != 0;
   *out_profile = 0;
-  while (level < 4 && strcmp(name, kNames[level]) != 0) level++;
-  if (level == 4)
+  if (!known)
     return weir_fail(err, WEIR_W0002, NULL,
                      "%s is no instruction set; this machine has %s", name,
-                     kHas[best]);
-  if (level > best)
+                     kHas[kOwn][best]);
+  if (level == 0 || level > best)
     return weir_fail(err, WEIR_W0005, NULL, "this machine has no %s; it has %s",
-                     name, kHas[best]);
+                     name, kHas[kOwn][best]);
   *out_profile = make(level, level);
   return WEIR_OK;
 }
 
+/* Profiles come from other machines too, of any family. */
+static const char *set_text(int family, int level) {
+  const char *text =
+      level < kLevels ? kSets[family < kFamilies ? family : 0][level] : NULL;
+  return text != NULL ? text : "unknown";
+}
+
 const char *weir_profile_text(uint64_t profile, char text[WEIR_PROFILE_TEXT]) {
-  int level = weir_profile_level(profile), onednn = onednn_level(profile);
+  int family = (int)(profile >> 16 & 0xff);
   snprintf(text, WEIR_PROFILE_TEXT, "%s %s, oneDNN %d.%d.%d %s",
-           (profile >> 16 & 0xff) == kX86 ? "x86-64" : "another processor",
-           kNames[level & 3], (int)(profile >> 24 & 0xff),
-           (int)(profile >> 32 & 0xff), (int)(profile >> 40 & 0xff),
-           kNames[onednn & 3]);
+           kFamilyNames[family < kFamilies ? family : (int)kOther],
+           set_text(family, weir_profile_level(profile)),
+           (int)(profile >> 24 & 0xff), (int)(profile >> 32 & 0xff),
+           (int)(profile >> 40 & 0xff),
+           set_text(family, onednn_level(profile)));
   return text;
 }

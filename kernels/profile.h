@@ -16,9 +16,10 @@
  * are not in it: they decide sizes of blocks that change no bits
  * (cpu/caches.h).
  *
- *   bits  0-7   instruction set: 1 any machine of the family, 2 AVX2, 3 AVX-512
+ *   bits  0-7   instruction set: 1 any machine of the family; of x86-64 2 AVX2,
+ *               3 AVX-512; of AArch64 2 NEON
  *   bits  8-15  that of oneDNN, likewise
- *   bits 16-23  family: 1 x86-64, 2 others
+ *   bits 16-23  family: 1 x86-64, 2 others, 3 AArch64
  *   bits 24-47  oneDNN's version: major, minor, patch
  *   bits 48-63  changes of weir's own rules
  *
@@ -42,9 +43,9 @@ static inline int weir_profile_level(uint64_t profile) {
  * best holds from then on. 0: nothing to do. Errors: W0005. */
 weir_status weir_profile_use(uint64_t profile, weir_error *err);
 
-/* The profile of the best one's machine with instruction set "generic", "avx2"
- * or "avx512", for oneDNN too. Errors: W0002 (no such set), W0005 (the machine
- * lacks it). */
+/* The profile of the best one's machine with instruction set "generic",
+ * "avx2", "avx512" or "neon", for oneDNN too. Errors: W0002 (no such set), W0005
+ * (the machine lacks it). */
 weir_status weir_profile_named(const char *name, uint64_t *out_profile,
                                weir_error *err);
 

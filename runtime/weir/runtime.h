@@ -53,8 +53,8 @@ typedef struct weir_runtime_opts {
    * values, weights and data are not counted. W6002 beyond. 0: 1 GiB, or none
    * with a memory_limit; UINT64_MAX: none. */
   uint64_t build_limit;
-  /* The best instruction set that kernels may use: "avx512", "avx2" or
-   * "generic"; NULL: the machine's best. Runs of several machines have the same
+  /* The best instruction set that kernels may use: "avx512", "avx2",
+   * "neon" or "generic"; NULL: the machine's best. Runs of several machines have the same
    * bits under the same one. It binds oneDNN in the whole process, so the first
    * runtime that gives one decides for all. W0002 (no such set), W0005 (the
    * machine lacks it, or oneDNN uses another already). */

@@ -902,7 +902,7 @@ class Others(Case):
 
     def test_sets_of_the_machine(self):
         sets = json.loads(self.weir("doctor", "--json"))["sets"].split(", ")
-        for name in {"generic", "avx2", "avx512"} - set(sets):
+        for name in {"generic", "avx2", "avx512", "neon"} - set(sets):
             self.weir("run", "tiny.weir.yaml", "--isa", name, code=2)
             self.assertRegex(self.err, rf"this machine has no {name}; it has "
                              + " and ".join(reversed(sets)).replace(

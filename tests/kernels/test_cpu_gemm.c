@@ -257,6 +257,8 @@ static void check_matmul(const shape *s, weir_dtype dtype, bool constant) {
 static bool is_slow(void) {
 #if defined(__SANITIZE_ADDRESS__)
   return bed_profile() != weir_profile_best();
+#elif defined(BED_SLOW) /* QEMU */
+  return true;
 #else
   return false;
 #endif

@@ -41,8 +41,12 @@ static void common_is_the_lowest(void **state) {
 
 /* The message lists what there is, for a machine with any best set. */
 static void expect_list(const weir_error *err) {
+#if defined(__aarch64__)
+  static const char *const lists[] = {"has generic", "generic and neon"};
+#else
   static const char *const lists[] = {"has generic", "generic and avx2",
                                       "generic, avx2 and avx512"};
+#endif
   int best = weir_profile_level(weir_profile_best());
   size_t length = strlen(err->message), want = strlen(lists[best - 1]);
   assert_true(length > want);
@@ -51,10 +55,14 @@ static void expect_list(const weir_error *err) {
 
 static void above_the_machine(void **state) {
   (void)state;
-  static const char *const sets[] = {"generic", "avx2", "avx512"};
+#if defined(__aarch64__)
+  static const char *const sets[] = {"generic", "neon", "avx2", "avx512"};
+#else
+  static const char *const sets[] = {"generic", "avx2", "avx512", "neon"};
+#endif
   weir_error err = WEIR_ERROR_INIT;
   uint64_t p;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 4; i++) {
     if (i < weir_profile_level(weir_profile_best())) {
       assert_ok(weir_profile_named(sets[i], &p, &err), &err);
       assert_int_equal(weir_profile_level(p), i + 1);
@@ -80,6 +88,8 @@ static void names(void **state) {
   weir_onednn_version(version, sizeof version);
 #if defined(__x86_64__)
   const char *const family = "x86-64";
+#elif defined(__aarch64__)
+  const char *const family = "AArch64";
 #else
   const char *const family = "another processor";
 #endif

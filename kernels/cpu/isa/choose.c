@@ -28,6 +28,8 @@ static bool has_avx512(void) {
 static bool has_avx2(void) {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
+#elif defined(__aarch64__)
+extern const weir_isa weir_neon_isa; /* every processor of the family has it */
 #endif
 
 /* The i-th set of this machine, best first; tests walk all of them. */
@@ -35,6 +37,8 @@ const weir_isa *weir_isa_at(int i) {
 #if defined(__x86_64__)
   if (has_avx512() && i-- == 0) return avx512;
   if (has_avx2() && i-- == 0) return &weir_avx2_isa;
+#elif defined(__aarch64__)
+  if (i-- == 0) return &weir_neon_isa;
 #endif
   return i == 0 ? &weir_generic_isa : NULL;
 }
@@ -43,6 +47,8 @@ int weir_isa_level(const weir_isa *isa) {
 #if defined(__x86_64__)
   if (isa == avx512) return 3;
   if (isa == &weir_avx2_isa) return 2;
+#elif defined(__aarch64__)
+  if (isa == &weir_neon_isa) return 2;
 #endif
   (void)isa;
   return 1;
@@ -58,7 +64,13 @@ const weir_isa *weir_isa_of(const weir_call *call) {
   return isa;
 }
 
+/* NEON's vectors have four channels: its blocks would be a layout of their own,
+ * with convolutions that oneDNN lacks. */
 weir_layout weir_isa_blocks(uint64_t profile) {
+#if defined(__aarch64__)
+  (void)profile;
+  return WEIR_LAYOUT_PLAIN;
+#else
   weir_call call = {.profile = profile};
   int level = weir_isa_level(weir_isa_of(&call));
   int onednn = (int)(profile >> 8 & 0xff);
@@ -66,6 +78,7 @@ weir_layout weir_isa_blocks(uint64_t profile) {
   return level >= 3   ? WEIR_LAYOUT_C16
          : level == 2 ? WEIR_LAYOUT_C8
                       : WEIR_LAYOUT_PLAIN;
+#endif
 }
 
 static weir_tile_fn find(const weir_tile_entry *e, const char *op,

@@ -13,7 +13,7 @@ const weir_isa *weir_isa_of(const weir_call *call);
 /* The i-th one this processor can run, best first; NULL past the end. */
 const weir_isa *weir_isa_at(int i);
 
-/* 1 for the set of every machine, 2 AVX2, 3 AVX-512. */
+/* 1 for the set of every machine, 2 AVX2 or NEON, 3 AVX-512. */
 int weir_isa_level(const weir_isa *isa);
 
 /* The layout of blocks of channels in which |profile| convolves (0: this

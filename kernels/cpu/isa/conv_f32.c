@@ -17,16 +17,16 @@
 #include "kernels/cpu/isa/vec.h"
 
 /* Tiles are unrolled whole, so that all sums stay in registers: 32 of them with
- * AVX-512, else 16. The sizes below leave room for the weights and the pixel
- * that a step multiplies: images with 3 channels of 8 pixels hold 24 + 3 + 1
- * registers, without AVX-512 3 of 3 pixels hold 9 + 3 + 1. */
+ * AVX-512 and NEON, else 16. The sizes below leave room for the weights and the
+ * pixel that a step multiplies: images with 3 channels of 8 pixels hold 24 + 3
+ * + 1 registers, else 3 of 3 pixels hold 9 + 3 + 1. */
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
 enum { kImagesOc = 4, kWidthOc = 6, kPixelMax = 8, kChannelPixels = 14 };
 #define IMAGES_PIXELS(oc) ((oc) <= 3 ? 8 : 6)
 #else
@@ -80,7 +80,7 @@ static void images_1(const weir_conv_row *r, const float *x, float *y,
     IMAGES_CASE(1, 4)
     IMAGES_CASE(1, 5)
     IMAGES_CASE(1, 6)
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
     IMAGES_CASE(1, 7)
     IMAGES_CASE(1, 8)
 #endif
@@ -95,7 +95,7 @@ static void images_2(const weir_conv_row *r, const float *x, float *y,
     IMAGES_CASE(2, 3)
     IMAGES_CASE(2, 4)
     IMAGES_CASE(2, 5)
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
     IMAGES_CASE(2, 6)
     IMAGES_CASE(2, 7)
     IMAGES_CASE(2, 8)
@@ -109,7 +109,7 @@ static void images_3(const weir_conv_row *r, const float *x, float *y,
     IMAGES_CASE(3, 1)
     IMAGES_CASE(3, 2)
     IMAGES_CASE(3, 3)
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
     IMAGES_CASE(3, 4)
     IMAGES_CASE(3, 5)
     IMAGES_CASE(3, 6)
@@ -119,7 +119,7 @@ static void images_3(const weir_conv_row *r, const float *x, float *y,
   }
 }
 
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
 static void images_4(const weir_conv_row *r, const float *x, float *y,
                      int32_t px) {
   switch (px) {
@@ -149,7 +149,7 @@ static void images(const weir_conv_row *r) {
       if (r->oc == 1) images_1(r, from, y + at * 16, px);
       if (r->oc == 2) images_2(r, from, y + at * 16, px);
       if (r->oc == 3) images_3(r, from, y + at * 16, px);
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
       if (r->oc == 4) images_4(r, from, y + at * 16, px);
 #endif
       at += px;
@@ -209,7 +209,7 @@ static void width(const weir_conv_row *r) {
     switch (r->oc) {
       WIDTH_CASE(1)
       WIDTH_CASE(2)
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
       WIDTH_CASE(3)
       WIDTH_CASE(4)
       WIDTH_CASE(5)
@@ -261,7 +261,7 @@ static void channels(const weir_conv_row *r) {
       CHANNELS_CASE(6)
       CHANNELS_CASE(7)
       CHANNELS_CASE(8)
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
       CHANNELS_CASE(9)
       CHANNELS_CASE(10)
       CHANNELS_CASE(11)

@@ -25,7 +25,7 @@
 /* Tiles are unrolled whole, so that all sums stay in registers: weights take
  * kOc * WEIR_CONV_TAPS sums, kOc vectors of dy and one of x (4 * 5 + 4 + 1 of
  * 32, or 2 * 5 + 2 + 1 of 16); input takes 2 * kPixels sums and one of dy. */
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
 enum { kOc = 4, kPixels = 14 };
 #else
 enum { kOc = 2, kPixels = 7 };
@@ -104,7 +104,7 @@ INLINE void weight_tile(const weir_conv_taps *t, int part, const int oc,
 
 TAPS_FUNCTION(1)
 TAPS_FUNCTION(2)
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
 TAPS_FUNCTION(3)
 TAPS_FUNCTION(4)
 #endif
@@ -115,7 +115,7 @@ static void weight(const weir_conv_taps *t) {
   for (int part = 0; part < kParts && part * LANES < t->images; part++) {
     if (t->oc == 1) weight_1(t, part);
     if (t->oc == 2) weight_2(t, part);
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
     if (t->oc == 3) weight_3(t, part);
     if (t->oc == 4) weight_4(t, part);
 #endif

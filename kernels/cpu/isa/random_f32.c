@@ -23,12 +23,15 @@ enum { PER = LANES / 2 };
 /* The product of the lower halves. */
 INLINE vw product(vw a, uint32_t b) {
   vw all = (uint64_t)b - (vw){0};
+  (void)all; /* NEON takes b itself */
 #if WEIR_ISA_LANES == 16
   return (vw)_mm512_mul_epu32((__m512i)a, (__m512i)all);
 #elif WEIR_ISA_LANES == 8
   return (vw)_mm256_mul_epu32((__m256i)a, (__m256i)all);
 #elif defined(__SSE2__)
   return (vw)_mm_mul_epu32((__m128i)a, (__m128i)all);
+#elif defined(WEIR_ISA_NEON)
+  return (vw)vmull_u32(vmovn_u64((uint64x2_t)a), vdup_n_u32(b));
 #else
   return (a & 0xffffffff) * all;
 #endif

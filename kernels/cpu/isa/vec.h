@@ -6,10 +6,14 @@
 #include <string.h>
 
 /* Vectors of f32 in the width of the instruction set this file is compiled
- * for: WEIR_ISA_LANES is 4, 8 or 16, WEIR_ISA_NAME its name. */
+ * for: WEIR_ISA_LANES is 4, 8 or 16, WEIR_ISA_NAME its name, and
+ * WEIR_ISA_REGISTERS how many such vectors its registers hold, 16 or 32. NEON
+ * has WEIR_ISA_NEON as well. */
 
 #if WEIR_ISA_LANES > 4 || defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(WEIR_ISA_NEON)
+#include <arm_neon.h>
 #endif
 
 #define ISA_CAT2(a, b, c) a##b##_##c
@@ -104,6 +108,8 @@ INLINE vf vsqrt(vf x) {
   return (vf)_mm256_sqrt_ps((__m256)x);
 #elif defined(__SSE2__)
   return (vf)_mm_sqrt_ps((__m128)x);
+#elif defined(WEIR_ISA_NEON)
+  return (vf)vsqrtq_f32((float32x4_t)x);
 #else
   vf y;
   for (int i = 0; i < LANES; i++) y[i] = __builtin_sqrtf(x[i]);
@@ -113,10 +119,14 @@ INLINE vf vsqrt(vf x) {
 
 /* Lanes of a mask as bits. */
 INLINE int vany(vi mask) {
+#if defined(WEIR_ISA_NEON)
+  return vmaxvq_u32((uint32x4_t)mask) != 0;
+#else
   int32_t lanes[LANES], any = 0;
   memcpy(lanes, &mask, sizeof mask);
   for (int i = 0; i < LANES; i++) any |= lanes[i];
   return any;
+#endif
 }
 
 /* Halves are added to halves: the order is the same for every call. */

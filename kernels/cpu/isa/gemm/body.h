@@ -19,7 +19,7 @@
 
 enum {
   WIDTH = 4 * WEIR_ISA_LANES / (int)sizeof(REAL), /* reals in a vector */
-  ROWS = WEIR_ISA_LANES == 16 ? 12 : 6,
+  ROWS = WEIR_ISA_REGISTERS == 32 ? 12 : 6,
   VECS = 2, /* of a tile's columns; ROWS * VECS sums stay in registers */
   COLUMNS = VECS * WIDTH
 };
@@ -101,10 +101,10 @@ INLINE void store_part(REAL *p, vr v, part lanes) {
  * last vector of a row may be partial, and only if |partial|.
  *
  * Registers: ROWS * VECS sums, VECS vectors of b, one number of a that is
- * spread over a vector. Of 32 registers (AVX-512) that is 24 + 2 + 1, of 16 it
- * is 12 + 2 + 1. Two vectors wide is the best shape: a step loads VECS + ROWS
- * values for ROWS * VECS products, and ROWS independent sums per vector hide
- * the latency of a multiply-add (4 cycles, two at a time). */
+ * spread over a vector. Of 32 registers (AVX-512, NEON) that is 24 + 2 + 1, of
+ * 16 it is 12 + 2 + 1. Two vectors wide is the best shape: a step loads VECS +
+ * ROWS values for ROWS * VECS products, and ROWS independent sums per vector
+ * hide the latency of a multiply-add (4 cycles, two at a time). */
 
 INLINE void write_tile(const weir_gemm_tile *t, vr sums[ROWS][VECS],
                        const int rows, const int vecs, const bool partial,
@@ -242,7 +242,7 @@ TILES_OF(3)
 TILES_OF(4)
 TILES_OF(5)
 TILES_OF(6)
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
 TILES_OF(7)
 TILES_OF(8)
 TILES_OF(9)
@@ -255,7 +255,7 @@ TILES_OF(12)
   { tile_##rows##_half, tile_##rows##_cut, tile_##rows##_whole }
 static const tile_fn tiles[ROWS][3] = {TILES(1),  TILES(2), TILES(3), TILES(4),
                                        TILES(5),  TILES(6),
-#if WEIR_ISA_LANES == 16
+#if WEIR_ISA_REGISTERS == 32
                                        TILES(7),  TILES(8), TILES(9), TILES(10),
                                        TILES(11), TILES(12)
 #endif

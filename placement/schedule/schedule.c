@@ -5,6 +5,7 @@
 
 #include "placement/schedule/schedule_copy.h"
 #include "placement/schedule/schedule_fetch.h"
+#include "placement/schedule/schedule_kept.h"
 #include "placement/schedule/schedule_memory.h"
 #include "placement/schedule/schedule_sends.h"
 #include "runtime/base/size.h"

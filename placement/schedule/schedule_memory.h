@@ -18,19 +18,6 @@ void weir_schedule_memory_release(weir_scheduler *s);
 int64_t weir_schedule_memory_resident(const weir_scheduler *s, uint32_t node,
                                       uint32_t device, int64_t keep_bytes);
 
-/* The device where |t| takes no memory, as its keeper is there, if |node| makes
- * it on |device|; NONE: there is none, or it is not known yet. Then |t| counts
- * everywhere, which is never too little. */
-uint32_t weir_schedule_memory_keeper(const weir_scheduler *s, uint32_t t,
-                                     uint32_t node, uint32_t device);
-/* Bytes that |t|, whose producer is placed, takes on |device|. */
-int64_t weir_schedule_memory_takes(const weir_scheduler *s, uint32_t t,
-                                   uint32_t device);
-
-/* Bytes that |node|, whose inputs are made, needs while it runs on |device|. */
-int64_t weir_schedule_memory_temp(const weir_scheduler *s, uint32_t node,
-                                  uint32_t device);
-
 /* Counts the node that |weir_schedule_settle| has placed; its copies are those
  * from |first_copy| on. */
 bool weir_schedule_memory_count(weir_scheduler *s, const weir_place_plan *plan,

@@ -296,16 +296,15 @@ static void list_memory(checker *c) {
   for (uint32_t i = 0; i < plan->copy_count; i++) {
     const weir_place_copy *k = &plan->copies[i];
     memory_event(c, k->to, k->start_ns, c->copy_last[i],
-                 weir_place_held(p, p->tensor_bytes[k->tensor]),
+                 weir_place_takes(p, plan->device, k->tensor, k->to),
                  p->tensor_node[k->tensor]);
   }
   for (uint32_t n = 0; n < p->node_count; n++) {
     memory_event(c, plan->device[n], plan->start_ns[n], plan->end_ns[n],
-                 p->temp_bytes[n], n);
+                 weir_place_temp(p, plan->device, n), n);
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
-      if (!p->tensor_kept[t])
-        memory_event(c, plan->device[n], plan->start_ns[n], c->last_use[t],
-                     weir_place_held(p, p->tensor_bytes[t]), n);
+      memory_event(c, plan->device[n], plan->start_ns[n], c->last_use[t],
+                   weir_place_takes(p, plan->device, t, plan->device[n]), n);
   }
 }
 

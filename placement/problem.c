@@ -33,7 +33,9 @@ struct weir_place_builder {
   WEIR_VEC(uint32_t) out_first;
   WEIR_VEC(int64_t) tensor_bytes;
   WEIR_VEC(uint32_t) tensor_node;
-  WEIR_VEC(bool) tensor_kept;
+  WEIR_VEC(uint32_t) tensor_keeper;
+  WEIR_VEC(uint32_t) over_in;
+  WEIR_VEC(uint32_t) over_out;
   WEIR_VEC(uint32_t) in_first;
   WEIR_VEC(uint32_t) in_tensor;
   WEIR_VEC(int64_t) constant_bytes;
@@ -83,7 +85,9 @@ void weir_place_builder_release(weir_place_builder *b) {
   weir_vec_free(a, &b->out_first);
   weir_vec_free(a, &b->tensor_bytes);
   weir_vec_free(a, &b->tensor_node);
-  weir_vec_free(a, &b->tensor_kept);
+  weir_vec_free(a, &b->tensor_keeper);
+  weir_vec_free(a, &b->over_in);
+  weir_vec_free(a, &b->over_out);
   weir_vec_free(a, &b->in_first);
   weir_vec_free(a, &b->in_tensor);
   weir_vec_free(a, &b->constant_bytes);
@@ -191,6 +195,8 @@ uint32_t weir_place_add_node(weir_place_builder *b,
   }
   PUSH(b, resident, node->resident_bytes);
   PUSH(b, temp, node->temp_bytes);
+  PUSH(b, over_in, WEIR_PLACE_NONE);
+  PUSH(b, over_out, WEIR_PLACE_NONE);
   PUSH(b, names, node->name_stays ? node->name : keep_text(b, node->name));
   PUSH(b, allowed, node->set);
   PUSH(b, group, node->group);
@@ -203,16 +209,30 @@ uint32_t weir_place_add_tensor(weir_place_builder *b, uint32_t producer,
   b->bad |= bytes < 0 || producer + 1 != b->in_first.count;
   PUSH(b, tensor_bytes, bytes);
   PUSH(b, tensor_node, producer);
-  PUSH(b, tensor_kept, false);
+  PUSH(b, tensor_keeper, WEIR_PLACE_NONE);
   return id;
 }
 
-void weir_place_keep_tensor(weir_place_builder *b, uint32_t tensor) {
+void weir_place_keep_tensor(weir_place_builder *b, uint32_t tensor,
+                            uint32_t keeper) {
   if (b->failed) return;
-  if (tensor >= b->tensor_kept.count)
+  if (tensor >= b->tensor_keeper.count)
     b->bad = true;
   else
-    b->tensor_kept.items[tensor] = true;
+    b->tensor_keeper.items[tensor] = keeper;
+}
+
+void weir_place_add_over(weir_place_builder *b, uint32_t in, uint32_t out) {
+  size_t tensors = b->tensor_bytes.count, nodes = b->over_in.count;
+  if (b->failed) return;
+  if (in >= tensors || out >= tensors || nodes == 0 ||
+      b->tensor_node.items[out] + 1 != nodes ||
+      b->tensor_bytes.items[in] != b->tensor_bytes.items[out]) {
+    b->bad = true;
+    return;
+  }
+  b->over_in.items[nodes - 1] = in;
+  b->over_out.items[nodes - 1] = out;
 }
 
 void weir_place_add_use(weir_place_builder *b, uint32_t node, uint32_t tensor) {
@@ -409,11 +429,12 @@ static bool keep_all(weir_place_problem *p, weir_place_builder *b) {
   return !b->failed && KEEP(p, b, devices, devices) &&
          KEEP(p, b, no_copy_load, no_copy_load) && KEEP(p, b, links, links) &&
          KEEP(p, b, cost, cost) && KEEP(p, b, resident_bytes, resident) &&
-         KEEP(p, b, temp_bytes, temp) && KEEP(p, b, names, names) &&
+         KEEP(p, b, temp_bytes, temp) && KEEP(p, b, over_in, over_in) &&
+         KEEP(p, b, over_out, over_out) && KEEP(p, b, names, names) &&
          KEEP(p, b, out_first, out_first) &&
          KEEP(p, b, tensor_bytes, tensor_bytes) &&
          KEEP(p, b, tensor_node, tensor_node) &&
-         KEEP(p, b, tensor_kept, tensor_kept) &&
+         KEEP(p, b, tensor_keeper, tensor_keeper) &&
          KEEP(p, b, in_first, in_first) && KEEP(p, b, in_tensor, in_tensor) &&
          KEEP(p, b, constant_bytes, constant_bytes) &&
          KEEP(p, b, constant_home, constant_home) &&
@@ -436,15 +457,23 @@ static weir_status check_runnable(const weir_place_problem *p,
   return WEIR_OK;
 }
 
+static weir_status fail_bad(weir_error *err) {
+  return weir_fail(err, WEIR_W3010, NULL,
+                   "a cost or size is negative, or a number names nothing");
+}
+
 weir_status weir_place_builder_finish(weir_place_builder *b,
                                       weir_place_problem **out_problem,
                                       weir_error *err) {
   *out_problem = NULL;
   weir_place_problem *p = b->problem;
   assert(p != NULL); /* finished once */
-  if (!b->failed && (b->bad || b->devices.count == 0))
-    return weir_fail(err, WEIR_W3010, NULL,
-                     "a cost or size is negative, or a number names nothing");
+  b->bad |= b->devices.count == 0;
+  for (size_t t = 0; !b->failed && t < b->tensor_keeper.count; t++)
+    if (b->tensor_keeper.items[t] != WEIR_PLACE_NONE &&
+        b->tensor_keeper.items[t] >= b->over_in.count)
+      b->bad = true;
+  if (!b->failed && b->bad) return fail_bad(err);
   if (!b->failed) bound_bytes(b);
   if (b->failed || !keep_all(p, b)) return weir_fail_memory(err, sizeof *p);
   WEIR_TRY(check_runnable(p, err));

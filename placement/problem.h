@@ -58,12 +58,17 @@ typedef struct weir_place_problem {
   /* Per node: while it runs, beside its tensors; below 0 where an output takes
    * the place of an input that ends with it. */
   const int64_t *temp_bytes;
+  /* Per node: a tensor of its own that lies where its input |over_in| was, on
+   * devices where both take memory and so no other node uses that; NONE. */
+  const uint32_t *over_in, *over_out;
   const weir_sv *names;      /* per node, may be NULL */
   const uint32_t *out_first; /* [node]..[node + 1]: its tensors */
   const int64_t *tensor_bytes;
   const uint32_t *tensor_node; /* producer */
-  const bool *tensor_kept;     /* its memory is the producer's resident_bytes */
-  const uint32_t *use_first;   /* [tensor]..[tensor + 1] in |use_node| */
+  /* Per tensor: the node whose resident_bytes hold it wherever that node is, of
+   * the producer or of a variable that takes the value; NONE. */
+  const uint32_t *tensor_keeper;
+  const uint32_t *use_first; /* [tensor]..[tensor + 1] in |use_node| */
   const uint32_t *use_node;
   const uint32_t *in_first; /* [node]..[node + 1] in |in_tensor| */
   const uint32_t *in_tensor;
@@ -149,10 +154,37 @@ static inline int64_t weir_place_laid_out(int64_t bytes) {
   return (bytes + bytes / 64 + 63) & ~INT64_C(63);
 }
 
+/* Whether some node's resident bytes hold |tensor|. */
+static inline bool weir_place_is_kept(const weir_place_problem *p,
+                                      uint32_t tensor) {
+  return p->tensor_keeper[tensor] != WEIR_PLACE_NONE;
+}
+
 /* Memory that a tensor takes on a device; |bytes| are copied. */
 static inline int64_t weir_place_held(const weir_place_problem *p,
                                       int64_t bytes) {
   return p->laid_out ? weir_place_laid_out(bytes) : bytes;
+}
+
+/* Memory that |tensor| takes on |device|, nodes being where |on| says: none
+ * where its keeper is. */
+static inline int64_t weir_place_takes(const weir_place_problem *p,
+                                       const uint32_t *on, uint32_t tensor,
+                                       uint32_t device) {
+  uint32_t keeper = p->tensor_keeper[tensor];
+  return keeper != WEIR_PLACE_NONE && on[keeper] == device
+             ? 0
+             : weir_place_held(p, p->tensor_bytes[tensor]);
+}
+
+/* Bytes that |node| needs while it runs, nodes being where |on| says. */
+static inline int64_t weir_place_temp(const weir_place_problem *p,
+                                      const uint32_t *on, uint32_t node) {
+  uint32_t in = p->over_in[node], d = on[node];
+  if (in == WEIR_PLACE_NONE ||
+      weir_place_takes(p, on, p->over_out[node], d) == 0)
+    return p->temp_bytes[node];
+  return p->temp_bytes[node] - weir_place_takes(p, on, in, d);
 }
 
 static inline bool weir_place_allows(const weir_place_problem *p, uint32_t node,
@@ -210,10 +242,17 @@ uint32_t weir_place_add_node(weir_place_builder *b,
 /* A tensor of |producer|, which must be the last node added so far. */
 uint32_t weir_place_add_tensor(weir_place_builder *b, uint32_t producer,
                                int64_t bytes);
-/* Says that the producer keeps |tensor| in its resident bytes: a variable. */
-void weir_place_keep_tensor(weir_place_builder *b, uint32_t tensor);
+/* Says that |keeper| has |tensor| in its resident bytes: the producer, a
+ * variable, or the variable that it is the new value of, which may be added
+ * later. */
+void weir_place_keep_tensor(weir_place_builder *b, uint32_t tensor,
+                            uint32_t keeper);
 /* |node| uses |tensor|; it must be the last node added so far. */
 void weir_place_add_use(weir_place_builder *b, uint32_t node, uint32_t tensor);
+/* Says that |out|, of the last node added, lies where its input |in| was
+ * wherever both take memory: no other node uses |in| there. It has as many
+ * bytes. One pair a node. */
+void weir_place_add_over(weir_place_builder *b, uint32_t in, uint32_t out);
 /* Says that the devices lay tensors out, each in one piece of memory. */
 void weir_place_lay_out(weir_place_builder *b);
 /* Bytes that each device with a reader holds. |home|: a node that was added,

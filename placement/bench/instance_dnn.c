@@ -194,7 +194,7 @@ static weir_status emit(void *self, uint32_t node, weir_instance_edge **in,
     weir_place_add_use(d->builder, id, in[i]->tensor);
   if (out_count == 0) return WEIR_OK;
   uint32_t tensor = weir_place_add_tensor(d->builder, id, out[0]->bytes);
-  weir_place_keep_tensor(d->builder, tensor);
+  weir_place_keep_tensor(d->builder, tensor, id);
   for (uint32_t i = 0; i < out_count; i++) out[i]->tensor = tensor;
   return WEIR_OK;
 }

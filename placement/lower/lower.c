@@ -122,8 +122,7 @@ static weir_status add_unit(filler *f, uint32_t u) {
                : f->joined[u]                ? u
                                              : WEIR_PLACE_NONE};
   uint32_t n = weir_place_add_node(f->b, &spec);
-  assert(unit->with == WEIR_PLACE_NONE || unit->with < u);
-  bool variable = g->nodes[unit->node].op->instr == WEIR_INSTR_VAR_READ;
+  assert(n == u && (unit->with == WEIR_PLACE_NONE || unit->with < u));
   for (uint32_t m = 0; m < unit->member_count; m++) {
     const weir_node *node = &g->nodes[l->members[unit->first_member + m]];
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -131,8 +130,8 @@ static weir_status add_unit(filler *f, uint32_t u) {
       if (!leaves_unit(l, f->read, v)) continue;
       f->tensor[v] =
           weir_place_add_tensor(f->b, n, weir_lower_value_bytes(g, v));
-      if (variable || weir_lower_is_kept(&f->memory, v))
-        weir_place_keep_tensor(f->b, f->tensor[v]);
+      weir_place_keep_tensor(f->b, f->tensor[v],
+                             weir_lower_keeper(l, &f->memory, v));
       f->values[f->tensor_count++] = v;
     }
   }
@@ -142,6 +141,9 @@ static weir_status add_unit(filler *f, uint32_t u) {
   }
   for (uint32_t m = 0; m < unit->member_count; m++)
     add_uses(f, n, u, &g->nodes[l->members[unit->first_member + m]]);
+  weir_value_id x, y;
+  if (weir_lower_over(l, &f->memory, f->read, u, &x, &y))
+    weir_place_add_over(f->b, f->tensor[x], f->tensor[y]);
   weir_lower_add_reads(l, &f->memory, f->b, u, n);
   return WEIR_OK;
 }

@@ -18,7 +18,7 @@
 enum lasting {
   PASSING,  /* a tensor like any other */
   LASTS,    /* its memory stays with its unit */
-  ELSEWHERE /* its memory is counted at the variable */
+  ELSEWHERE /* where its variable is, its memory is the variable's */
 };
 
 int64_t weir_lower_value_bytes(const weir_graph *g, weir_value_id v) {
@@ -39,8 +39,14 @@ int64_t weir_lower_resident(const weir_lowering *l, uint32_t unit) {
              : 0;
 }
 
-bool weir_lower_is_kept(const weir_lower_memory *m, weir_value_id v) {
-  return m->lasting[v] != PASSING;
+uint32_t weir_lower_keeper(const weir_lowering *l, const weir_lower_memory *m,
+                           weir_value_id v) {
+  weir_node_id maker = l->graph->values[v].node;
+  if (m->lasting[v] == ELSEWHERE) return m->variable[v];
+  return m->lasting[v] == LASTS ||
+                 l->graph->nodes[maker].op->instr == WEIR_INSTR_VAR_READ
+             ? l->unit_of[maker]
+             : WEIR_PLACE_NONE;
 }
 
 /* ---- What lasts */
@@ -77,6 +83,17 @@ static void mark_output(const weir_lowering *l, weir_lower_memory *m,
     m->copied_bytes[u] += weir_lower_value_bytes(l->graph, v);
 }
 
+/* Counts the nodes that read each value. A variable's commit is where the
+ * variable is, and no reader. */
+static void count_readers(const weir_graph *g, uint32_t *readers) {
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    const weir_node *n = &g->nodes[id];
+    bool commit = n->op->instr == WEIR_INSTR_VAR_COMMIT;
+    for (uint32_t i = commit ? 1 : 0; i < n->input_count; i++)
+      if (n->inputs[i] != WEIR_NO_VALUE) readers[n->inputs[i]]++;
+  }
+}
+
 static void mark_lasting(const weir_lowering *l, weir_lower_memory *m) {
   const weir_graph *g = l->graph;
   for (weir_node_id id = 0; id < g->node_count; id++)
@@ -89,9 +106,12 @@ static void mark_lasting(const weir_lowering *l, weir_lower_memory *m) {
     if (n->op->instr != WEIR_INSTR_VAR_COMMIT) continue;
     bool adds = weir_sv_is(weir_sv_from(n->op->name), "assign_add");
     weir_value_id v = adds ? n->first_output : root_of(g, n->inputs[1]);
-    if (is_made(l, m, v) && m->lasting[v] == PASSING) m->lasting[v] = ELSEWHERE;
     uint32_t var = l->unit_of[g->values[n->inputs[0]].node];
-    if (var != WEIR_PLACE_NONE) m->assigned[var] = true;
+    if (var == WEIR_PLACE_NONE) continue;
+    m->assigned[var] = true;
+    if (!is_made(l, m, v) || m->lasting[v] != PASSING) continue;
+    m->lasting[v] = ELSEWHERE;
+    m->variable[v] = var;
   }
 }
 
@@ -113,19 +133,44 @@ int64_t weir_lower_lasting(const weir_lowering *l, const weir_lower_memory *m,
   return bytes;
 }
 
+/* Whether member |k| of |unit| takes over memory of |*x|, another unit's, for
+ * |*y|, where both are tensors. */
+static bool takes_over(const weir_lowering *l, const weir_lower_memory *m,
+                       const bool *read, const weir_unit *unit, uint32_t k,
+                       weir_value_id *x, weir_value_id *y) {
+  weir_node_id id = l->members[unit->first_member + k];
+  *x = m->needs.reused[id];
+  *y = l->graph->nodes[id].first_output;
+  return m->needs.reused_bytes[id] > 0 && m->readers[*x] == 1 && read[*x] &&
+         read[*y];
+}
+
+static bool both_pass(const weir_lowering *l, const weir_lower_memory *m,
+                      weir_value_id x, weir_value_id y) {
+  return weir_lower_keeper(l, m, x) == WEIR_PLACE_NONE &&
+         weir_lower_keeper(l, m, y) == WEIR_PLACE_NONE;
+}
+
 /* Memory of inputs that outputs of |unit| take over, both being tensors. */
 static int64_t taken_over(const weir_lowering *l, const weir_lower_memory *m,
                           const bool *read, const weir_unit *unit) {
   int64_t bytes = 0;
-  for (uint32_t k = 0; k < unit->member_count && !unit->constant; k++) {
-    weir_node_id id = l->members[unit->first_member + k];
-    weir_value_id x = m->needs.reused[id];
-    weir_value_id y = l->graph->nodes[id].first_output;
-    if (m->needs.reused_bytes[id] > 0 && read[x] && read[y] &&
-        m->lasting[x] == PASSING && m->lasting[y] == PASSING)
-      weir_sum_add(&bytes, weir_place_laid_out(m->needs.reused_bytes[id]));
-  }
+  weir_value_id x, y;
+  for (uint32_t k = 0; k < unit->member_count && !unit->constant; k++)
+    if (takes_over(l, m, read, unit, k, &x, &y) && both_pass(l, m, x, y))
+      weir_sum_add(&bytes,
+                   weir_place_laid_out(weir_lower_value_bytes(l->graph, x)));
   return bytes;
+}
+
+bool weir_lower_over(const weir_lowering *l, const weir_lower_memory *m,
+                     const bool *read, uint32_t u, weir_value_id *x,
+                     weir_value_id *y) {
+  const weir_unit *unit = &l->units[u];
+  for (uint32_t k = 0; k < unit->member_count && !unit->constant; k++)
+    if (takes_over(l, m, read, unit, k, x, y) && !both_pass(l, m, *x, *y))
+      return true;
+  return false;
 }
 
 /* Notes for each value the last node of |unit| that reads it, by number. */
@@ -285,6 +330,8 @@ weir_status weir_lower_memory_begin(weir_lowering *l, weir_lower_memory *m) {
   size_t units = (size_t)l->unit_count + 1;
   weir_lower_needs *needs = &m->needs;
   m->lasting = weir_alloc_array(a, values, sizeof *m->lasting);
+  m->readers = weir_alloc_array(a, values, sizeof *m->readers);
+  m->variable = weir_alloc_array(a, values, sizeof *m->variable);
   m->assigned = weir_alloc_array(a, units, sizeof *m->assigned);
   m->copied_bytes = weir_alloc_array(a, units, sizeof *m->copied_bytes);
   m->last_reader = weir_alloc_array(a, values, sizeof *m->last_reader);
@@ -295,20 +342,24 @@ weir_status weir_lower_memory_begin(weir_lowering *l, weir_lower_memory *m) {
   needs->reused = weir_alloc_array(a, nodes, sizeof *needs->reused);
   needs->value_bytes = weir_alloc_array(a, values, sizeof(int64_t));
   needs->constant = weir_alloc_array(a, values, sizeof *needs->constant);
-  if (m->lasting == NULL || m->assigned == NULL || m->copied_bytes == NULL ||
-      m->constant == NULL || m->last_reader == NULL ||
-      needs->scratch_bytes == NULL || needs->kept_bytes == NULL ||
-      needs->value_bytes == NULL || needs->reused_bytes == NULL ||
-      needs->reused == NULL || needs->constant == NULL)
+  if (m->lasting == NULL || m->variable == NULL || m->readers == NULL ||
+      m->assigned == NULL || m->copied_bytes == NULL || m->constant == NULL ||
+      m->last_reader == NULL || needs->scratch_bytes == NULL ||
+      needs->kept_bytes == NULL || needs->value_bytes == NULL ||
+      needs->reused_bytes == NULL || needs->reused == NULL ||
+      needs->constant == NULL)
     return weir_fail_memory(l->err, values * sizeof(int64_t));
   memset(m->constant, 0xff, values * sizeof *m->constant);
   WEIR_TRY(ask(l, needs));
+  count_readers(l->graph, m->readers);
   mark_lasting(l, m);
   return WEIR_OK;
 }
 
 void weir_lower_memory_end(const weir_lowering *l, weir_lower_memory *m) {
   weir_free(l->alloc, m->lasting);
+  weir_free(l->alloc, m->variable);
+  weir_free(l->alloc, m->readers);
   weir_free(l->alloc, m->assigned);
   weir_free(l->alloc, m->copied_bytes);
   weir_free(l->alloc, m->constant);

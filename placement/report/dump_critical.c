@@ -171,14 +171,15 @@ static size_t list_holders(const weir_place_view *v, uint32_t device,
     if (plan->device[n] != device) continue;
     if (p->resident_bytes[n] > 0)
       h[count++] = (holder){0, INT64_MAX, p->resident_bytes[n], n, "variable"};
-    if (p->temp_bytes[n] != 0)
-      h[count++] = (holder){plan->start_ns[n], plan->end_ns[n],
-                            p->temp_bytes[n], n, "temporary"};
+    if (weir_place_temp(p, plan->device, n) != 0)
+      h[count++] =
+          (holder){plan->start_ns[n], plan->end_ns[n],
+                   weir_place_temp(p, plan->device, n), n, "temporary"};
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
-      if (!p->tensor_kept[t])
+      if (weir_place_takes(p, plan->device, t, device) > 0)
         h[count++] = (holder){
             plan->start_ns[n], needed_until(v, t, device, plan->end_ns[n]),
-            weir_place_held(p, p->tensor_bytes[t]), n, "tensor"};
+            weir_place_takes(p, plan->device, t, device), n, "tensor"};
   }
   for (uint32_t c = 0; c < p->constant_count; c++) {
     uint32_t reader = weir_place_reader(p, plan->device, c, device);
@@ -190,10 +191,11 @@ static size_t list_holders(const weir_place_view *v, uint32_t device,
   }
   for (uint32_t i = 0; i < plan->copy_count; i++) {
     const weir_place_copy *c = &plan->copies[i];
-    if (c->to == device)
+    if (c->to == device &&
+        weir_place_takes(p, plan->device, c->tensor, device) > 0)
       h[count++] =
           (holder){c->start_ns, needed_until(v, c->tensor, device, c->end_ns),
-                   weir_place_held(p, p->tensor_bytes[c->tensor]),
+                   weir_place_takes(p, plan->device, c->tensor, device),
                    p->tensor_node[c->tensor], "copy"};
   }
   return count;

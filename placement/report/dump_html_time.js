@@ -262,7 +262,9 @@ function steer(canvas, hover, click) {
  * are those of the dump. */
 
 function memoryCurves() {
-  const held = t => t.memory_bytes || t.bytes;
+  const keeper = t => t.kept ? t.node : t.keeper === undefined ? -1 : t.keeper;
+  const held = (t, d) => // nothing where a variable has its bytes
+    dev[keeper(t)] === d ? 0 : t.memory_bytes || t.bytes;
   const events = plan.devices.map(() => []), base = new Float64Array(D);
   const hold = (d, from, to, bytes) => {
     if (bytes && to > from) events[d].push([from, bytes], [to, -bytes]);
@@ -272,10 +274,10 @@ function memoryCurves() {
   for (const c of copies) {
     until[c.tensor] = Math.max(until[c.tensor], c.end);
     hold(c.to, c.start, uses[c.tensor].reduce((m, u) => dev[u] === c.to ?
-      Math.max(m, end[u]) : m, c.end), held(plan.tensors[c.tensor]));
+      Math.max(m, end[u]) : m, c.end), held(plan.tensors[c.tensor], c.to));
   }
   plan.tensors.forEach((t, i) => {
-    if (!t.kept) hold(dev[t.node], start[t.node], until[i], held(t));
+    hold(dev[t.node], start[t.node], until[i], held(t, dev[t.node]));
   });
   plan.nodes.forEach((u, n) => {
     base[dev[n]] += u.resident_bytes || 0;

@@ -194,8 +194,8 @@ static void write_node(weir_json_writer *w, const weir_place_view *v,
                          (weir_place_reason)v->plan->reason[n])));
   if (p->resident_bytes[n] > 0)
     weir_json_key_int(w, "resident_bytes", p->resident_bytes[n]);
-  if (p->temp_bytes[n] != 0)
-    weir_json_key_int(w, "temp_bytes", p->temp_bytes[n]);
+  int64_t temp_bytes = weir_place_temp(p, v->plan->device, n);
+  if (temp_bytes != 0) weir_json_key_int(w, "temp_bytes", temp_bytes);
   write_inputs(w, p, n);
   if (v->placement != NULL) write_unit(w, v->placement, n);
   if (v->alternatives != NULL) write_alternatives(w, v, n);
@@ -224,9 +224,11 @@ static void write_tensors(weir_json_writer *w, const weir_place_view *v) {
     if (weir_place_held(p, p->tensor_bytes[t]) != p->tensor_bytes[t])
       weir_json_key_int(w, "memory_bytes",
                         weir_place_held(p, p->tensor_bytes[t]));
-    if (p->tensor_kept[t]) {
+    if (p->tensor_keeper[t] == p->tensor_node[t]) {
       weir_json_key(w, "kept");
       weir_json_bool(w, true);
+    } else if (weir_place_is_kept(p, t)) {
+      weir_json_key_int(w, "keeper", p->tensor_keeper[t]);
     }
     weir_json_object_end(w);
   }

@@ -39,7 +39,7 @@ static int64_t needed_bytes(const weir_place_problem *p, uint32_t node) {
   int64_t bytes = p->resident_bytes[node];
   bool over = __builtin_add_overflow(bytes, p->temp_bytes[node], &bytes);
   for (uint32_t t = p->out_first[node]; t < p->out_first[node + 1]; t++)
-    if (!p->tensor_kept[t])
+    if (!weir_place_is_kept(p, t))
       over |= __builtin_add_overflow(
           bytes, weir_place_held(p, p->tensor_bytes[t]), &bytes);
   for (uint32_t i = p->in_first[node]; i < p->in_first[node + 1]; i++)

@@ -5,6 +5,7 @@
 
 #include "placement/schedule/schedule_copy.h"
 #include "placement/schedule/schedule_fetch.h"
+#include "placement/schedule/schedule_kept.h"
 #include "placement/schedule/schedule_memory.h"
 #include "placement/schedule/schedule_sends.h"
 #include "runtime/base/size.h"
@@ -195,7 +196,8 @@ static int64_t bring(weir_scheduler *s, uint32_t i, weir_fit *f) {
   uint32_t link = p->link_of[(size_t)w->from * p->device_count + f->device];
   assert(w->from != f->device); /* there it is at once: see gather */
   if (link == WEIR_PLACE_NONE) return -1;
-  f->bytes += weir_place_held(p, w->bytes);
+  if (s->memory != NULL)
+    f->bytes += weir_schedule_memory_takes(s, w->tensor, f->device);
   int64_t ready = find_room(s, f->device, w->ready_ns, f->bytes);
   if (ready < 0) {
     f->short_bytes = 1; /* the sum is not known yet */
@@ -238,10 +240,13 @@ static int64_t inputs_ready(weir_scheduler *s, weir_fit *f, int64_t limit) {
 
 /* The bytes that |node| takes while it runs: this peak is reserved for all the
  * time after it. */
-static int64_t needed_bytes(const weir_place_problem *p, uint32_t node) {
-  int64_t bytes = p->temp_bytes[node];
+static int64_t needed_bytes(const weir_scheduler *s, uint32_t node,
+                            uint32_t device) {
+  const weir_place_problem *p = s->p;
+  int64_t bytes = weir_schedule_memory_temp(s, node, device);
   for (uint32_t t = p->out_first[node]; t < p->out_first[node + 1]; t++)
-    if (!p->tensor_kept[t]) bytes += weir_place_held(p, p->tensor_bytes[t]);
+    if (weir_schedule_memory_keeper(s, t, node, device) != device)
+      bytes += weir_place_held(p, p->tensor_bytes[t]);
   return bytes;
 }
 
@@ -266,11 +271,11 @@ static void try_in_memory(weir_scheduler *s, uint32_t node, weir_fit *f,
     f->short_bytes = 1;
     return;
   }
-  f->bytes = f->resident + needed_bytes(s->p, node);
+  f->bytes = f->resident + needed_bytes(s, node, f->device);
   f->room = weir_room_left(room) - f->bytes;
   for (uint32_t i = 0; i < s->input_count; i++)
     if (s->there[(size_t)i * s->candidate_count + f->at] == WEIR_NOT_THERE)
-      f->room -= weir_place_held(s->p, s->inputs[i].bytes);
+      f->room -= weir_schedule_memory_takes(s, s->inputs[i].tensor, f->device);
   try_candidate(s, f, INT64_MAX);
   if (!f->possible && f->room < 0) f->short_bytes = -f->room;
 }

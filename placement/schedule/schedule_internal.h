@@ -27,6 +27,7 @@ typedef struct weir_schedule_memory {
   uint32_t *group_first, *group_constant;
   uint64_t *held, *pinned;
   int64_t *last_ns;    /* per tensor: last use where it is kept */
+  uint32_t *kept_at;   /* per tensor: the device where it takes no memory */
   uint32_t *uses_left; /* per tensor */
   int64_t *copy_last;  /* per copy: last use there; -1: it is gone */
   size_t copy_capacity;

@@ -7,6 +7,7 @@
 
 #include "placement/schedule/schedule_constants.h"
 #include "placement/schedule/schedule_copy.h"
+#include "placement/schedule/schedule_kept.h"
 #include "placement/schedule/schedule_sends.h"
 #include "runtime/base/vec.h"
 
@@ -94,14 +95,16 @@ bool weir_schedule_memory_create(weir_scheduler *s) {
       weir_alloc_array(a, (size_t)p->group_count + 1, sizeof *m->group_bytes);
   m->reserved = weir_alloc_array(a, nodes, sizeof *m->reserved);
   m->last_ns = weir_alloc_array(a, tensors, sizeof *m->last_ns);
+  m->kept_at = weir_alloc_array(a, tensors, sizeof *m->kept_at);
   m->uses_left = weir_alloc_array(a, tensors, sizeof *m->uses_left);
   m->waiting = weir_alloc_array(a, nodes, sizeof *m->waiting);
   m->placed = weir_alloc_array(a, nodes, sizeof *m->placed);
   m->place = weir_alloc_array(a, nodes, sizeof *m->place);
   m->blame = (weir_schedule_short){WEIR_PLACE_NONE, WEIR_PLACE_NONE, 0};
   if (m->rooms == NULL || m->pinned_bytes == NULL || m->group_bytes == NULL ||
-      m->reserved == NULL || m->last_ns == NULL || m->uses_left == NULL ||
-      m->waiting == NULL || m->placed == NULL || m->place == NULL)
+      m->reserved == NULL || m->last_ns == NULL || m->kept_at == NULL ||
+      m->uses_left == NULL || m->waiting == NULL || m->placed == NULL ||
+      m->place == NULL)
     return false;
   for (uint32_t d = 0; d < p->device_count; d++)
     m->rooms[d].cap_bytes = p->devices[d].memory_bytes;
@@ -121,6 +124,7 @@ void weir_schedule_memory_release(weir_scheduler *s) {
   weir_free(s->alloc, m->reserved);
   weir_schedule_constants_end(s);
   weir_free(s->alloc, m->last_ns);
+  weir_free(s->alloc, m->kept_at);
   weir_free(s->alloc, m->uses_left);
   weir_free(s->alloc, m->copy_last);
   weir_free(s->alloc, m->waiting);
@@ -166,20 +170,23 @@ int64_t weir_schedule_memory_resident(const weir_scheduler *s, uint32_t node,
                                                                      : bytes;
 }
 
+static int64_t takes(const weir_scheduler *s, uint32_t t, uint32_t device) {
+  return weir_schedule_memory_takes(s, t, device);
+}
+
 /* All uses of |t| are placed: it goes everywhere with its last. */
 static bool end_tensor(weir_scheduler *s, const weir_place_plan *plan,
                        uint32_t t) {
   weir_schedule_memory *m = s->memory;
   const weir_made *made = &s->made[t];
   assert(m->uses_left[t] == 0);
-  bool ok = s->p->tensor_kept[t] ||
-            weir_room_add(s->alloc, &m->rooms[made->device], m->last_ns[t],
-                          INT64_MAX, -weir_place_held(s->p, made->bytes));
+  bool ok = weir_room_add(s->alloc, &m->rooms[made->device], m->last_ns[t],
+                          INT64_MAX, -takes(s, t, made->device));
   for (uint32_t c = made->copies; c != 0 && ok; c = s->copy_next[c - 1])
     if (m->copy_last[c - 1] >= 0)
       ok = weir_room_add(s->alloc, &m->rooms[plan->copies[c - 1].to],
                          m->copy_last[c - 1], INT64_MAX,
-                         -weir_place_held(s->p, made->bytes));
+                         -takes(s, t, plan->copies[c - 1].to));
   return ok;
 }
 
@@ -210,14 +217,14 @@ static bool count_outputs(weir_scheduler *s, uint32_t node, const weir_fit *f) {
   const weir_place_problem *p = s->p;
   weir_schedule_memory *m = s->memory;
   weir_room *room = &m->rooms[f->device];
-  bool ok =
-      weir_room_add(s->alloc, room, f->start, f->end, p->temp_bytes[node]);
+  bool ok = weir_room_add(s->alloc, room, f->start, f->end,
+                          weir_schedule_memory_temp(s, node, f->device));
   for (uint32_t t = p->out_first[node]; t < p->out_first[node + 1] && ok; t++) {
     m->last_ns[t] = f->end;
-    if (!p->tensor_kept[t])
-      ok = weir_room_add(s->alloc, room, f->start,
-                         m->uses_left[t] == 0 ? f->end : INT64_MAX,
-                         weir_place_held(p, p->tensor_bytes[t]));
+    m->kept_at[t] = weir_schedule_memory_keeper(s, t, node, f->device);
+    ok = weir_room_add(s->alloc, room, f->start,
+                       m->uses_left[t] == 0 ? f->end : INT64_MAX,
+                       takes(s, t, f->device));
   }
   return ok;
 }
@@ -235,7 +242,7 @@ bool weir_schedule_memory_count(weir_scheduler *s, const weir_place_plan *plan,
   for (uint32_t c = first_copy; c < plan->copy_count && ok; c++) {
     const weir_place_copy *k = &plan->copies[c];
     ok = weir_room_add(s->alloc, room, k->start_ns, INT64_MAX,
-                       weir_place_held(p, p->tensor_bytes[k->tensor]));
+                       takes(s, k->tensor, k->to));
     if (k->end_ns > m->last_ns[k->tensor]) m->last_ns[k->tensor] = k->end_ns;
   }
   ok = ok && count_outputs(s, node, f);
@@ -280,7 +287,8 @@ static uint32_t find_victim(const weir_scheduler *s,
         s->memory->uses_left[t] == 0)
       continue;
     bool home = s->made[t].device == device;
-    if (home ? p->tensor_kept[t] : open_copy(s, plan, t, device) == 0) continue;
+    if (home ? takes(s, t, device) == 0 : open_copy(s, plan, t, device) == 0)
+      continue;
     uint32_t next = next_use(s, t);
     if (next <= latest || uses(p, node, t)) continue;
     latest = next;
@@ -300,8 +308,8 @@ static uint32_t find_refuge(const weir_scheduler *s, uint32_t t,
     if (d == m->device || link == WEIR_PLACE_NONE ||
         p->link_of[(size_t)d * p->device_count + m->device] == WEIR_PLACE_NONE)
       continue;
-    int64_t ready = weir_room_find(&s->memory->rooms[d], m->ready_ns,
-                                   weir_place_held(p, m->bytes));
+    int64_t ready =
+        weir_room_find(&s->memory->rooms[d], m->ready_ns, takes(s, t, d));
     if (ready < 0) continue;
     weir_copy_times ns = weir_schedule_copy_times(&p->links[link], m->bytes);
     int64_t sent = ready;
@@ -321,7 +329,7 @@ static bool move_home(weir_scheduler *s, weir_place_plan *plan, uint32_t t,
   weir_made *made = &s->made[t];
   assert(plan->copies[c].tensor == t && m->copy_last[c] >= 0);
   bool ok = weir_room_add(s->alloc, &m->rooms[made->device], m->last_ns[t],
-                          INT64_MAX, -weir_place_held(s->p, made->bytes));
+                          INT64_MAX, -takes(s, t, made->device));
   made->device = plan->copies[c].to;
   if (s->sends != NULL) s->sends->times[t].left_ns = 0;
   made->ready_ns = plan->copies[c].end_ns;
@@ -342,7 +350,7 @@ static bool send_away(weir_scheduler *s, weir_place_plan *plan, uint32_t t,
     int64_t last = m->copy_last[c];
     m->copy_last[c] = -1;
     return weir_room_add(s->alloc, &m->rooms[device], last, INT64_MAX,
-                         -weir_place_held(s->p, made->bytes));
+                         -takes(s, t, device));
   }
   for (uint32_t c = made->copies; c != 0; c = s->copy_next[c - 1])
     if (m->copy_last[c - 1] >= 0) return move_home(s, plan, t, c - 1);
@@ -356,7 +364,7 @@ static bool send_away(weir_scheduler *s, weir_place_plan *plan, uint32_t t,
   weir_schedule_take_copy(s, &copy, &ns);
   if (copy.end_ns > m->last_ns[t]) m->last_ns[t] = copy.end_ns;
   return weir_room_add(s->alloc, &m->rooms[copy.to], copy.start_ns, INT64_MAX,
-                       weir_place_held(s->p, made->bytes)) &&
+                       takes(s, t, copy.to)) &&
          weir_schedule_add_copy(s, plan, &copy) &&
          move_home(s, plan, t, plan->copy_count - 1);
 }

@@ -92,7 +92,7 @@ static void move_users(balance *b, uint32_t item, uint32_t from, uint32_t to) {
       if (users[to]++ == 0) b->mask[t] |= UINT64_C(1) << to;
     }
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++) {
-      if (p->tensor_kept[t]) continue;
+      if (weir_place_is_kept(p, t)) continue;
       int64_t bytes = weir_place_held(p, p->tensor_bytes[t]);
       if (from < b->devices) b->split.outputs[from] -= bytes;
       b->split.outputs[to] += bytes;

@@ -271,7 +271,7 @@ int64_t weir_items_outputs(const weir_items *s, uint32_t item) {
   for (uint32_t i = s->first[item]; i < s->first[item + 1]; i++) {
     uint32_t n = s->node[i];
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
-      if (!p->tensor_kept[t]) weir_sum_add(&bytes, p->tensor_bytes[t]);
+      if (!weir_place_is_kept(p, t)) weir_sum_add(&bytes, p->tensor_bytes[t]);
   }
   return bytes;
 }

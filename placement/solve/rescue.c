@@ -32,9 +32,10 @@ enum {
 static int64_t own_bytes(const weir_place_problem *p, uint32_t n) {
   int64_t bytes = p->temp_bytes[n];
   for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
-    if (!p->tensor_kept[t]) bytes += weir_place_held(p, p->tensor_bytes[t]);
+    if (!weir_place_is_kept(p, t))
+      bytes += weir_place_held(p, p->tensor_bytes[t]);
   for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++)
-    if (!p->tensor_kept[p->in_tensor[i]])
+    if (!weir_place_is_kept(p, p->in_tensor[i]))
       bytes += weir_place_held(p, p->tensor_bytes[p->in_tensor[i]]);
   return bytes;
 }
@@ -199,14 +200,14 @@ static size_t list_holdings(const weir_place_problem *p,
     if (plan->device[n] != device) continue;
     if (p->resident_bytes[n] > 0)
       h[count++] = (holding){0, INT64_MAX, p->resident_bytes[n], n};
-    if (p->temp_bytes[n] > 0)
-      h[count++] =
-          (holding){plan->start_ns[n], plan->end_ns[n], p->temp_bytes[n], n};
+    if (weir_place_temp(p, plan->device, n) > 0)
+      h[count++] = (holding){plan->start_ns[n], plan->end_ns[n],
+                             weir_place_temp(p, plan->device, n), n};
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
-      if (!p->tensor_kept[t])
+      if (weir_place_takes(p, plan->device, t, device) > 0)
         h[count++] = (holding){plan->start_ns[n],
                                last_use(p, plan, t, device, plan->end_ns[n]),
-                               weir_place_held(p, p->tensor_bytes[t]), n};
+                               weir_place_takes(p, plan->device, t, device), n};
   }
   for (uint32_t c = 0; c < p->constant_count; c++) {
     uint32_t reader = weir_place_reader(p, plan->device, c, device);
@@ -217,13 +218,14 @@ static size_t list_holdings(const weir_place_problem *p,
                                                            : reader};
   }
   for (uint32_t c = 0; c < plan->copy_count; c++)
-    if (plan->copies[c].to == device)
-      h[count++] =
-          (holding){plan->copies[c].start_ns,
-                    last_use(p, plan, plan->copies[c].tensor, device,
-                             plan->copies[c].end_ns),
-                    weir_place_held(p, p->tensor_bytes[plan->copies[c].tensor]),
-                    p->tensor_node[plan->copies[c].tensor]};
+    if (plan->copies[c].to == device &&
+        weir_place_takes(p, plan->device, plan->copies[c].tensor, device) > 0)
+      h[count++] = (holding){
+          plan->copies[c].start_ns,
+          last_use(p, plan, plan->copies[c].tensor, device,
+                   plan->copies[c].end_ns),
+          weir_place_takes(p, plan->device, plan->copies[c].tensor, device),
+          p->tensor_node[plan->copies[c].tensor]};
   return count;
 }
 

@@ -74,11 +74,12 @@ static int64_t net_bytes(const orderer *o, uint32_t n) {
   int64_t bytes = 0;
   if (!o->net) return 0;
   for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
-    if (!p->tensor_kept[t] && p->use_first[t] != p->use_first[t + 1])
+    if (!weir_place_is_kept(p, t) && p->use_first[t] != p->use_first[t + 1])
       bytes += p->tensor_bytes[t];
   for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++) {
     uint32_t t = p->in_tensor[i];
-    if (o->uses_left[t] == 1 && !p->tensor_kept[t]) bytes -= p->tensor_bytes[t];
+    if (o->uses_left[t] == 1 && !weir_place_is_kept(p, t))
+      bytes -= p->tensor_bytes[t];
   }
   return bytes;
 }

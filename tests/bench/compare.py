@@ -3,12 +3,14 @@
 """Times weir against its peers, turn by turn, and prints a table.
 
   compare.py [--weir build/cli/weir] [--bare build/tests/bench/bare_sgemm]
-             [--peers PYTHON] [--rounds 5] [--threads N] [CASE ...]
+             [--peers PYTHON] [--rounds 5] [--threads N] [--isa SET] [CASE ...]
 
 PYTHON is an interpreter that has numpy, onnx, onnxruntime and torch; without
 it only weir's own figures are printed.  Each figure is the median over rounds
 of a burst's median; a ratio is the median of the rounds' ratios, so that a
-machine that drifts does not decide.  --csv FILE keeps every round.
+machine that drifts does not decide.  --csv FILE keeps every round.  --isa avx2
+caps weir, bare oneDNN and PyTorch; ONNX Runtime knows no cap, so its cases say
+nothing then, except on a machine that has no more.
 """
 import argparse
 import csv
@@ -67,6 +69,19 @@ for _name in ("resnet50", "bert_base"):
                                 [f"torch_{_name}_train8"], 0)
 
 
+def environment(args):
+    """That of weir and the peers: oneDNN 2 and 3, ATen and MKL capped alike."""
+    made = dict(os.environ)
+    if args.isa:
+        made.update(WEIR_ISA=args.isa, ATEN_CPU_CAPABILITY=args.isa)
+        made.update(dict.fromkeys(
+            ("DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA",
+             "MKL_ENABLE_INSTRUCTIONS"), args.isa.upper()))
+    if args.threads:
+        made["OMP_NUM_THREADS"] = str(args.threads)
+    return made
+
+
 class Peer:
     """A process that times one case whenever it is asked."""
 
@@ -84,7 +99,8 @@ class Peer:
             command = [args.bare, case[len("bare_sgemm"):]]
         self.process = subprocess.Popen(
             command, text=True, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT)
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT,
+            env=environment(args))
         if self.process.stdout.readline().strip() != "READY":
             raise SystemExit(f"peer {case} did not start")
 
@@ -103,10 +119,11 @@ def graph_path(name, folder):
     return made if made.exists() else ROOT / "graphs" / f"{name}.weir.yaml"
 
 
-def weir_burst(weir, graph, options, seconds):
-    command = [weir, "bench", str(graph), "--format", "json", "--time",
-               f"{seconds}s", *options]
-    run = subprocess.run(command, capture_output=True, text=True)
+def weir_burst(args, graph, options):
+    command = [args.weir, "bench", str(graph), "--format", "json", "--time",
+               f"{args.seconds}s", *options]
+    run = subprocess.run(command, capture_output=True, text=True,
+                         env=environment(args))
     if run.returncode != 0:
         raise SystemExit(f"{' '.join(command)}: {run.stderr}")
     return json.loads(run.stdout.splitlines()[-1])
@@ -124,8 +141,7 @@ def measure(args, name, folder, rows):
     ours, theirs = [], [[] for _ in peers]
     for i in range(args.rounds):
         figure = ({"median_ns": own.ask(args.seconds)} if own else
-                  weir_burst(args.weir, graph_path(graph, folder), options,
-                             args.seconds))
+                  weir_burst(args, graph_path(graph, folder), options))
         ours.append(figure["median_ns"])
         rows.append([name, i, "weir", ours[-1]])
         for k, peer in enumerate(peers):
@@ -194,7 +210,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--threads", type=int,
-                        help="of weir, PyTorch and networks in ONNX Runtime")
+                        help="of weir, PyTorch, bare oneDNN and networks in "
+                             "ONNX Runtime")
+    parser.add_argument("--isa", choices=("avx2",),
+                        help="cap the instruction set of weir and the peers")
     parser.add_argument("--csv", help="file for every round's figure")
     parser.add_argument("cases", nargs="*", default=[])
     args = parser.parse_args()

@@ -52,7 +52,7 @@ static weir_place_problem *make(uint64_t seed, weir_error *err) {
       if (k + 1 == n || weir_mix_below(&random, 4) == 0)
         weir_place_add_use(b, id, k);
     weir_place_keep_tensor(
-        b, weir_place_add_tensor(b, id, weir_mix_below(&random, size)));
+        b, weir_place_add_tensor(b, id, weir_mix_below(&random, size)), id);
   }
   assert_ok(weir_place_builder_finish(b, &p, err), err);
   weir_place_builder_release(b);

@@ -128,7 +128,7 @@ static weir_status weights(const weir_allocator *a, uint32_t devices,
                                 .group = WEIR_PLACE_NONE};
     uint32_t n = weir_place_add_node(b, &var);
     uint32_t in[2] = {weir_place_add_tensor(b, n, 40), x};
-    weir_place_keep_tensor(b, in[0]);
+    weir_place_keep_tensor(b, in[0], n);
     n = add(b, "product", &ten, in, i == 0 ? 1 : 2);
     x = weir_place_add_tensor(b, n, 8);
   }

@@ -29,13 +29,14 @@ static weir_place_problem *make(const weir_allocator *a, int64_t cap,
     weir_place_node_spec weights = {
         .cost = nothing, .resident_bytes = 10, .group = i};
     weir_place_node_spec node = {.cost = cost, .group = i};
-    uint32_t t = weir_place_add_tensor(b, weir_place_add_node(b, &weights), 1);
-    weir_place_keep_tensor(b, t);
+    uint32_t w = weir_place_add_node(b, &weights);
+    uint32_t t = weir_place_add_tensor(b, w, 1);
+    weir_place_keep_tensor(b, t, w);
     uint32_t n = weir_place_add_node(b, &node);
     weir_place_add_use(b, n, t);
     if (last != WEIR_PLACE_NONE) weir_place_add_use(b, n, last);
     last = weir_place_add_tensor(b, n, 3);
-    weir_place_keep_tensor(b, last);
+    weir_place_keep_tensor(b, last, n);
   }
   weir_place_builder_finish(b, &p, err);
   weir_place_builder_release(b);

@@ -40,7 +40,7 @@ static weir_place_problem *make(const weir_allocator *a, const shape *s,
     uint32_t id = weir_place_add_node(b, &spec);
     for (uint32_t k = 0; k < n; k++)
       if (((x >> (12 + k % 8)) & 3) == 0) weir_place_add_use(b, id, k);
-    weir_place_keep_tensor(b, weir_place_add_tensor(b, id, (x >> 16) % 4));
+    weir_place_keep_tensor(b, weir_place_add_tensor(b, id, (x >> 16) % 4), id);
     x = x * 1664525u + 1013904223u;
   }
   weir_place_builder_finish(b, &p, err);

@@ -152,7 +152,7 @@ static void add_cluster(contraction *c, uint32_t i) {
           cost == WEIR_PLACE_NO_KERNEL ? cost : bounded_sum(c->cost[k], cost);
     }
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
-      if (!p->tensor_kept[t])
+      if (!weir_place_is_kept(p, t))
         held = bounded_sum(held, weir_place_held(p, p->tensor_bytes[t]));
     spec.resident_bytes =
         bounded_sum(spec.resident_bytes, p->resident_bytes[n]);

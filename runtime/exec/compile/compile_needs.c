@@ -66,7 +66,9 @@ static void read_instr(const weir_instr_spec *s, uint32_t threads,
   out->kept_bytes[s->node_order] += (int64_t)kept;
 }
 
-/* Whether |s| may write over its first input, as far as its own operands go. */
+/* Whether |s| may write over its first input, as far as its own operands go: a
+ * feed, a variable's value or an output too, which on other devices than its
+ * own are values like any other. */
 static bool may_take_over(const weir_pvalue *items, const weir_instr_spec *s) {
   if (!s->in_place || s->in_count == 0 || s->out_count == 0 ||
       s->in[0] == WEIR_NO_INDEX || s->out[0] == WEIR_NO_INDEX)
@@ -74,8 +76,8 @@ static bool may_take_over(const weir_pvalue *items, const weir_instr_spec *s) {
   uint32_t x = s->in[0], y = s->out[0];
   for (uint32_t k = 1; k < s->in_count; k++)
     if (s->in[k] != WEIR_NO_INDEX && items[s->in[k]].root == x) return false;
-  return items[x].root == x && items[x].storage == WEIR_STORAGE_TEMP &&
-         items[y].storage == WEIR_STORAGE_TEMP &&
+  return items[x].root == x && items[x].storage != WEIR_STORAGE_CONST &&
+         items[y].root == y && items[y].storage != WEIR_STORAGE_CONST &&
          items[x].bytes == items[y].bytes;
 }
 
@@ -86,9 +88,7 @@ static void read_reuse(const weir_compiler *c, const weir_instr_spec *s,
   if (!may_take_over(items, s)) return;
   for (uint32_t i = 0; i < node->input_count; i++) {
     weir_value_id v = node->inputs[i];
-    if (v == WEIR_NO_VALUE || c->values[v] != s->in[0] ||
-        c->reader[v] != s->node_order)
-      continue;
+    if (v == WEIR_NO_VALUE || c->values[v] != s->in[0]) continue;
     out->reused[s->node_order] = v;
     out->reused_bytes[s->node_order] = (int64_t)items[s->in[0]].bytes;
   }

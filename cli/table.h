@@ -63,7 +63,7 @@
   TIME("timeout", "TIME", timeout_ns, "WEIR_TIMEOUT", \
        "end the command after TIME (30s, 200ms) with exit code 138")
 #define TIMED_GRAPH_OPTIONS GRAPH_OPTIONS, TIMEOUT
-#define ISA                                                \
+#define ISA                                                     \
   CHOICE("isa", 0, "generic|avx2|avx512|neon", isa, "WEIR_ISA", \
          "the best instruction set of kernels (the machine's)")
 #define THREADS                                      \

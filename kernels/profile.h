@@ -44,8 +44,8 @@ static inline int weir_profile_level(uint64_t profile) {
 weir_status weir_profile_use(uint64_t profile, weir_error *err);
 
 /* The profile of the best one's machine with instruction set "generic",
- * "avx2", "avx512" or "neon", for oneDNN too. Errors: W0002 (no such set), W0005
- * (the machine lacks it). */
+ * "avx2", "avx512" or "neon", for oneDNN too. Errors: W0002 (no such set),
+ * W0005 (the machine lacks it). */
 weir_status weir_profile_named(const char *name, uint64_t *out_profile,
                                weir_error *err);
 

@@ -54,10 +54,10 @@ typedef struct weir_runtime_opts {
    * with a memory_limit; UINT64_MAX: none. */
   uint64_t build_limit;
   /* The best instruction set that kernels may use: "avx512", "avx2",
-   * "neon" or "generic"; NULL: the machine's best. Runs of several machines have the same
-   * bits under the same one. It binds oneDNN in the whole process, so the first
-   * runtime that gives one decides for all. W0002 (no such set), W0005 (the
-   * machine lacks it, or oneDNN uses another already). */
+   * "neon" or "generic"; NULL: the machine's best. Runs of several machines
+   * have the same bits under the same one. It binds oneDNN in the whole
+   * process, so the first runtime that gives one decides for all. W0002 (no
+   * such set), W0005 (the machine lacks it, or oneDNN uses another already). */
   const char *isa;
   /* For how long memory of a GPU is waited for that other processes hold: a
    * failure (W6001) comes when it is over, that of the run (W5005, W5006) when

@@ -71,6 +71,10 @@ static bool is_made(const weir_lowering *l, const weir_lower_memory *m,
          l->unit_of[l->graph->values[v].node] != WEIR_PLACE_NONE;
 }
 
+static bool is_adding(const weir_node *commit) {
+  return weir_sv_is(weir_sv_from(commit->op->name), "assign_add");
+}
+
 /* An output takes its value's place, or is a copy: of an input, a variable, a
  * constant, or of what is an output already. */
 static void mark_output(const weir_lowering *l, weir_lower_memory *m,
@@ -83,12 +87,14 @@ static void mark_output(const weir_lowering *l, weir_lower_memory *m,
     m->copied_bytes[u] += weir_lower_value_bytes(l->graph, v);
 }
 
-/* Counts the nodes that read each value. A variable's commit is where the
- * variable is, and no reader. */
+/* Counts the nodes that read each value. A variable's commit reads none: where
+ * the variable is, the value is its own, and elsewhere it is sent at once. One
+ * that adds reads what it adds. */
 static void count_readers(const weir_graph *g, uint32_t *readers) {
   for (weir_node_id id = 0; id < g->node_count; id++) {
     const weir_node *n = &g->nodes[id];
     bool commit = n->op->instr == WEIR_INSTR_VAR_COMMIT;
+    if (commit && !is_adding(n)) continue;
     for (uint32_t i = commit ? 1 : 0; i < n->input_count; i++)
       if (n->inputs[i] != WEIR_NO_VALUE) readers[n->inputs[i]]++;
   }
@@ -104,8 +110,7 @@ static void mark_lasting(const weir_lowering *l, weir_lower_memory *m) {
   for (weir_node_id id = 0; id < g->node_count; id++) {
     const weir_node *n = &g->nodes[id];
     if (n->op->instr != WEIR_INSTR_VAR_COMMIT) continue;
-    bool adds = weir_sv_is(weir_sv_from(n->op->name), "assign_add");
-    weir_value_id v = adds ? n->first_output : root_of(g, n->inputs[1]);
+    weir_value_id v = is_adding(n) ? n->first_output : root_of(g, n->inputs[1]);
     uint32_t var = l->unit_of[g->values[n->inputs[0]].node];
     if (var == WEIR_PLACE_NONE) continue;
     m->assigned[var] = true;

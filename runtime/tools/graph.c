@@ -225,8 +225,19 @@ static weir_status write_failed(weir_error *err) {
   return weir_fail(err, WEIR_W5009, NULL, "the text could not be written");
 }
 
-static weir_status write_text(const weir_graph *graph, weir_write_fn write,
-                              void *self, weir_error *err) {
+/* Each line of |note| as a comment. */
+static void add_note(weir_strbuf *text, const weir_strbuf *note) {
+  size_t from = 0;
+  for (size_t i = 0; i < note->size; i++)
+    if (note->data[i] == '\n') {
+      weir_strbuf_printf(text, "# %.*s\n", (int)(i - from), note->data + from);
+      from = i + 1;
+    }
+}
+
+static weir_status write_text(const weir_graph *graph, const weir_strbuf *note,
+                              weir_write_fn write, void *self,
+                              weir_error *err) {
   weir_strbuf text;
   weir_strbuf_init(&text, graph->alloc);
   weir_status s = WEIR_OK;
@@ -238,6 +249,11 @@ static weir_status write_text(const weir_graph *graph, weir_write_fn write,
     if (s == WEIR_OK && !write(self, text.data, text.size))
       s = write_failed(err);
   }
+  weir_strbuf_clear(&text);
+  add_note(&text, note);
+  if (s == WEIR_OK) s = weir_strbuf_status(&text, err);
+  if (s == WEIR_OK && text.size > 0 && !write(self, text.data, text.size))
+    s = write_failed(err);
   weir_strbuf_release(&text);
   return s;
 }
@@ -292,8 +308,9 @@ static void json_node(weir_json_writer *w, weir_strbuf *text,
   weir_json_object_end(w);
 }
 
-static weir_status write_json(const weir_graph *graph, weir_write_fn write,
-                              void *self, weir_error *err) {
+static weir_status write_json(const weir_graph *graph, const weir_strbuf *note,
+                              weir_write_fn write, void *self,
+                              weir_error *err) {
   weir_strbuf text;
   weir_json_writer w;
   weir_strbuf_init(&text, graph->alloc);
@@ -304,6 +321,10 @@ static weir_status write_json(const weir_graph *graph, weir_write_fn write,
   for (uint32_t i = 0; i < graph->node_count; i++)
     json_node(&w, &text, graph, &graph->nodes[i]);
   weir_json_array_end(&w);
+  if (note->size > 0) {
+    weir_json_key(&w, "note");
+    weir_json_string(&w, (weir_sv){note->data, note->size});
+  }
   weir_json_object_end(&w);
   weir_status s = weir_strbuf_status(&text, err);
   if (!weir_json_finish(&w) && s == WEIR_OK) s = write_failed(err);
@@ -337,9 +358,16 @@ weir_status weir_tools_graph_write(const weir_graph *graph, const char *pass,
                                    weir_error *err) {
   weir_graph *shown = NULL;
   if (graph == NULL) return weir_fail_null(err, "graph");
-  WEIR_TRY(weir_pass_run(graph, pass != NULL ? pass : "load", &shown, err));
-  weir_status s = json ? write_json(shown, write, self, err)
-                       : write_text(shown, write, self, err);
+  if (pass == NULL) pass = "load";
+  WEIR_TRY(weir_pass_run(graph, pass, &shown, err));
+  weir_strbuf note;
+  weir_strbuf_init(&note, graph->alloc);
+  weir_status s = weir_pass_note(graph, pass, &note, err);
+  if (s == WEIR_OK) s = weir_strbuf_status(&note, err);
+  if (s == WEIR_OK)
+    s = json ? write_json(shown, &note, write, self, err)
+             : write_text(shown, &note, write, self, err);
+  weir_strbuf_release(&note);
   weir_graph_unref(shown);
   return s;
 }

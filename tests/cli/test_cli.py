@@ -767,6 +767,16 @@ class Others(Case):
             nodes = json.loads(self.weir("show", "graph", "tiny.weir.yaml",
                                          "--after", stage, "--json"))["nodes"]
             self.assertEqual(nodes[-1]["op"], "matmul")
+        self.file("parts.weir.yaml", "weir: 1\ninputs: {q: 'f32[1, 2, 4, 8]', "
+                  "k: 'f32[1, 2, 4, 8]', v: 'f32[1, 2, 4, 8]'}\nnodes:\n"
+                  "  p: softmax(matmul(q, k, transpose_b=true))\n"
+                  "  y: matmul(p, v)\noutputs: [y, p]\n")
+        show = "show", "graph", "parts.weir.yaml", "--after"
+        why = "attention in parts stays so at y: p is an output\n"
+        self.assertTrue(self.weir(*show, "attention").endswith("# " + why))
+        self.assertEqual(json.loads(self.weir(*show, "attention", "--json"))
+                         ["note"], why)
+        self.assertNotIn("stays so", self.weir(*show, "fuse"))
         for what in ("passes", "sources", "formats", "placers",
                      "objectives"):
             rows = json.loads(self.weir("show", what, "--json"))

@@ -36,12 +36,14 @@ BETWEEN = {
     "over one that stays": ["y: matmul(x, x) @ /task:1"],
     "where it was made": ["a: exp(x) @ /task:1", "y: neg(a) @ /task:1"],
     "where it is kept": ["a: exp(x) @ /task:1", "y: neg(a) @ /task:0"],
+    "written over once sent": ["y: matmul(x, x) @ /task:1",
+                               "w: add(y, x) @ /task:1"],
 }
 STATE = """weir: 1
 nodes:
   x: state([256, 256]) @ /task:0
   NEW
-  z: reduce_sum(y) @ /task:1
+  z: reduce_sum(LAST) @ /task:1
 update: {x: y}
 outputs: [z]
 cluster: {worker: 2}
@@ -120,7 +122,8 @@ class Memory(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             graph = pathlib.Path(folder) / "state.weir.yaml"
             for why, new in BETWEEN.items():
-                graph.write_text(STATE.replace("NEW", "\n  ".join(new)))
+                text = STATE.replace("NEW", "\n  ".join(new))
+                graph.write_text(text.replace("LAST", new[-1][0]))
                 rows, wrong = look((graph, "worker=2", False))
                 self.assertEqual((rows, wrong), (2, []), why)
 

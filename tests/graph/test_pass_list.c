@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
 #include "kernels/kernel.h"
 #include "runtime/base/env_system.h"
 #include "runtime/graph/hash.h"
@@ -58,7 +61,7 @@ static void each_pass_runs(void **state) {
     }
     weir_graph_unref(out);
   }
-  assert_int_equal(count, 9);
+  assert_int_equal(count, 10);
   weir_graph_unref(g);
 }
 
@@ -71,11 +74,96 @@ static void an_unknown_pass_is_refused(void **state) {
   assert_string_equal(err.id, "W0002");
   assert_non_null(
       strstr(err.message,
-             "load, gradients, train, worker, update, mesh, simplify, norms, "
-             "fuse"));
+             "load, gradients, train, worker, update, mesh, simplify, "
+             "attention, norms, fuse"));
   assert_non_null(strstr(err.hint, "simplify"));
   assert_null(out);
   weir_graph_unref(g);
+}
+
+#define ATTENTION                                                  \
+  "weir: 1\ninputs: {q: 'f32[1, 2, 4, 8]', k: 'f32[1, 2, 4, 8]', " \
+  "v: 'f32[1, 2, 4, 8]'}\nnodes:\n"                                \
+  "  s: mul(matmul(q, k, transpose_b=true), 0.5)\n"                \
+  "  p: softmax(s)\n  y: matmul(p, v)\n"
+
+static uint32_t count_of(const weir_graph *g, const char *op) {
+  uint32_t count = 0;
+  for (weir_node_id id = 0; id < g->node_count; id++)
+    count += strcmp(g->nodes[id].op->name, op) == 0;
+  return count;
+}
+
+/* Where a part is read elsewhere the parts stay, and the note names it; else
+ * the note says when programs leave the pass out. Later passes show the node
+ * too. */
+static void attention_says_why_its_parts_stay(void **state) {
+  static const struct {
+    const char *rest, *says;
+    uint32_t made;
+  } kCases[] = {
+      {"outputs: [y]\n", "GPUs, with --no-fusion or --trap-nan", 1},
+      {"outputs: [y, p]\n", "so at y: p is an output\n", 0},
+      {"  z: exp(s)\noutputs: [y, z]\n", "so at y: s has other readers\n", 0},
+      {"outputs: [s]\n", NULL, 0},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof kCases / sizeof *kCases; i++) {
+    weir_error err = WEIR_ERROR_INIT;
+    char text[512];
+    snprintf(text, sizeof text, "%s%s", ATTENTION, kCases[i].rest);
+    weir_graph *g = load(text), *out = NULL;
+    for (size_t k = 0; k < 3; k++) {
+      static const char *const kAfter[] = {"attention", "norms", "fuse"};
+      assert_ok(weir_pass_run(g, kAfter[k], &out, &err), &err);
+      assert_int_equal(count_of(out, "attention"), kCases[i].made);
+      weir_graph_unref(out);
+    }
+    weir_strbuf note;
+    weir_strbuf_init(&note, g->alloc);
+    assert_ok(weir_pass_note(g, "attention", &note, &err), &err);
+    assert_ok(weir_strbuf_status(&note, &err), &err);
+    if (kCases[i].says == NULL)
+      assert_int_equal(note.size, 0);
+    else
+      assert_non_null(strstr(note.data, kCases[i].says));
+    weir_strbuf_clear(&note);
+    assert_ok(weir_pass_note(g, "fuse", &note, &err), &err);
+    assert_int_equal(note.size, 0);
+    weir_strbuf_release(&note);
+    weir_graph_unref(g);
+  }
+}
+
+/* With the k-th allocation failing, until all is there. */
+static void attention_without_memory(void **state) {
+  (void)state;
+  for (uint64_t k = 1;; k++) {
+    weir_error err = WEIR_ERROR_INIT;
+    weir_counted_allocator memory;
+    weir_counted_allocator_init(&memory, NULL);
+    weir_env env = *weir_env_system();
+    env.alloc = &memory.base;
+    weir_graph *g = NULL, *out = NULL;
+    weir_load_options options = {.registry = weir_builtin_registry()};
+    assert_ok(
+        weir_graph_load_text(&env, weir_sv_from(ATTENTION "outputs: [y]\n"),
+                             "g", &options, &g, &err),
+        &err);
+    weir_strbuf note;
+    weir_strbuf_init(&note, &memory.base);
+    memory.fail_at = atomic_load(&memory.calls) + k;
+    weir_status s = weir_pass_run(g, "norms", &out, &err);
+    if (s == WEIR_OK) s = weir_pass_note(g, "attention", &note, &err);
+    if (s == WEIR_OK) s = weir_strbuf_status(&note, &err);
+    weir_strbuf_release(&note);
+    weir_graph_unref(out);
+    weir_graph_unref(g);
+    assert_int_equal(atomic_load(&memory.live_blocks), 0);
+    if (s == WEIR_OK) break;
+    assert_error(s, &err, "W6001");
+    assert_true(k < 1000);
+  }
 }
 
 #define SCAN(op)                                               \
@@ -103,6 +191,8 @@ int main(void) {
       cmocka_unit_test(the_null_pass_makes_the_same_graph),
       cmocka_unit_test(each_pass_runs),
       cmocka_unit_test(an_unknown_pass_is_refused),
+      cmocka_unit_test(attention_says_why_its_parts_stay),
+      cmocka_unit_test(attention_without_memory),
       cmocka_unit_test(bodies_are_hashed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

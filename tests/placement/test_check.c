@@ -142,10 +142,67 @@ static void nothing_is_left_when_memory_runs_out(void **state) {
   close_scene(&s);
 }
 
+/* a, then b, where a was, which is what the variable is to be. |bytes|: of b.
+ */
+static weir_status make_kept(uint32_t keeper, int64_t bytes,
+                             weir_place_problem **out, weir_error *err) {
+  weir_place_builder *b = NULL;
+  const int64_t cost[1] = {COST};
+  weir_place_node_spec spec = {.cost = cost, .group = WEIR_PLACE_NONE};
+  assert_ok(weir_place_builder_create(weir_allocator_system(), 1, &b, err),
+            err);
+  for (uint32_t d = 0; d < 2; d++)
+    weir_place_add_device(b,
+                          &(weir_place_device){WEIR_SV_LIT("d"), 0, INT64_MAX});
+  weir_place_connect_all(b, &(weir_place_link){.latency_ns = 1});
+  uint32_t in = weir_place_add_tensor(b, weir_place_add_node(b, &spec), 100);
+  uint32_t n = weir_place_add_node(b, &spec);
+  uint32_t made = weir_place_add_tensor(b, n, bytes);
+  weir_place_keep_tensor(b, made, keeper);
+  weir_place_add_use(b, n, in);
+  weir_place_add_over(b, in, made);
+  spec.resident_bytes = 200;
+  weir_place_add_node(b, &spec);
+  weir_status s = weir_place_builder_finish(b, out, err);
+  weir_place_builder_release(b);
+  return s;
+}
+
+/* Where the variable is, its new value takes nothing and lies over nothing;
+ * elsewhere it is a tensor that lies where its input was. */
+static void a_kept_tensor_counts_where_its_keeper_is_not(void **state) {
+  static const int64_t kPeaks[2][2] = {{200, 100}, {0, 300}};
+  weir_error err = WEIR_ERROR_INIT;
+  scene s;
+  (void)state;
+  assert_ok(make_kept(2, 100, &s.problem, &err), &err);
+  assert_ok(
+      weir_place_plan_create(weir_allocator_system(), s.problem, &s.plan, &err),
+      &err);
+  for (uint32_t at = 0; at < 2; at++) {
+    int64_t peaks[2];
+    for (uint32_t n = 0; n < 3; n++) {
+      s.plan->device[n] = n < 2 ? 1 : at;
+      s.plan->start_ns[n] = COST * n;
+      s.plan->end_ns[n] = COST * (n + 1);
+    }
+    s.plan->makespan_ns = COST * 3;
+    assert_ok(weir_place_check(weir_allocator_system(), s.problem, s.plan,
+                               peaks, &err),
+              &err);
+    for (int d = 0; d < 2; d++) assert_int_equal(peaks[d], kPeaks[at][d]);
+  }
+  close_scene(&s);
+  assert_error(make_kept(3, 100, &s.problem, &err), &err, "W3010");
+  weir_error other = WEIR_ERROR_INIT;
+  assert_error(make_kept(2, 101, &s.problem, &other), &other, "W3010");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_after_the_other_is_sound),
       cmocka_unit_test(an_overlap_is_found),
+      cmocka_unit_test(a_kept_tensor_counts_where_its_keeper_is_not),
       cmocka_unit_test(nothing_is_left_when_memory_runs_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@ typedef struct attender {
   uint32_t *readers;    /* per value; a kept one has many */
   weir_node_id *reader; /* per value: the last of them */
   bool *gone;           /* per node */
+  bool lenient;         /* parts may have other readers: to say who */
   match *matches;
   uint32_t count;
 } attender;
@@ -58,7 +59,7 @@ static const weir_node *made_by(const attender *a, weir_value_id value,
 
 static const weir_node *alone(const attender *a, weir_value_id value,
                               const char *op) {
-  return a->readers[value] == 1 ? made_by(a, value, op) : NULL;
+  return a->lenient || a->readers[value] == 1 ? made_by(a, value, op) : NULL;
 }
 
 static const weir_attr *attr(const weir_node *node, weir_sv name) {
@@ -200,22 +201,25 @@ static bool matches(const attender *a, weir_node_id id, match *m) {
   return true;
 }
 
+/* The part that the part |at| is made of, upwards; NO_VALUE behind the product
+ * of q and k. */
+static weir_value_id part_above(const attender *a, const match *m,
+                                weir_value_id at) {
+  const weir_node *node = producer(a, at);
+  if (is(node, "matmul")) return WEIR_NO_VALUE;
+  weir_value_id first = node->inputs[0];
+  if (is(node, "softmax")) return first;
+  bool other = first == m->mask || number_of(a, first, &(double){0});
+  return other ? node->inputs[1] : first;
+}
+
 /* The nodes between q and the mix go, and the transposes if they are read. */
 static void leave_out(attender *a, const match *m) {
-  const weir_node *mix = &a->graph->nodes[m->mix];
   const weir_value_id ids[] = {m->q, m->k, m->v};
-  weir_value_id at = mix->inputs[0];
+  weir_value_id at = a->graph->nodes[m->mix].inputs[0];
   a->gone[m->mix] = true;
-  for (;;) {
-    const weir_node *node = producer(a, at);
-    weir_node_id id = a->graph->values[at].node;
-    a->gone[id] = true;
-    if (is(node, "matmul")) break;
-    at = node->inputs[0];
-    if (is(node, "softmax")) continue;
-    if (node->inputs[0] == m->mask || number_of(a, at, &(double){0}))
-      at = node->inputs[1];
-  }
+  for (; at != WEIR_NO_VALUE; at = part_above(a, m, at))
+    a->gone[a->graph->values[at].node] = true;
   for (int i = 0; i < 3 && m->turned; i++)
     a->gone[a->graph->values[ids[i]].node] = true;
 }
@@ -364,6 +368,13 @@ static weir_status rewrite(attender *a, weir_value_id *values,
   return weir_pass_end(&a->pass, s, out, err);
 }
 
+static void finish(attender *a) {
+  weir_free(a->graph->alloc, a->readers);
+  weir_free(a->graph->alloc, a->reader);
+  weir_free(a->graph->alloc, a->gone);
+  weir_free(a->graph->alloc, a->matches);
+}
+
 weir_status weir_graph_attend(const weir_graph *graph,
                               const weir_value_id *keep, size_t keep_count,
                               weir_value_id *values, weir_node_id *nodes,
@@ -380,9 +391,51 @@ weir_status weir_graph_attend(const weir_graph *graph,
     for (uint32_t i = 0; i < graph->node_count; i++) nodes[i] = i;
     *out_graph = weir_graph_ref(graph);
   }
-  weir_free(graph->alloc, a.readers);
-  weir_free(graph->alloc, a.reader);
-  weir_free(graph->alloc, a.gone);
-  weir_free(graph->alloc, a.matches);
+  finish(&a);
+  return s;
+}
+
+/* ---- Words */
+
+static bool is_output(const attender *a, weir_value_id value) {
+  for (uint32_t i = 0; i < a->graph->output_count; i++)
+    if (a->graph->outputs[i].value == value) return true;
+  return false;
+}
+
+/* Says which part of |m| is read outside of it. */
+static void say_reader(const attender *a, const match *m, weir_strbuf *text) {
+  const weir_node *mix = &a->graph->nodes[m->mix];
+  weir_value_id at = mix->inputs[0];
+  while (at != WEIR_NO_VALUE && a->readers[at] == 1) at = part_above(a, m, at);
+  if (at == WEIR_NO_VALUE) return;
+  weir_strbuf_printf(text, "attention in parts stays so at %.*s: %.*s %s\n",
+                     WEIR_SV(mix->name), WEIR_SV(producer(a, at)->name),
+                     is_output(a, at) ? "is an output" : "has other readers");
+}
+
+static void say(attender *a, weir_strbuf *text) {
+  for (weir_node_id id = 0; id < a->graph->node_count; id++) {
+    match m;
+    a->lenient = false;
+    bool made = matches(a, id, &m);
+    a->lenient = true;
+    a->count += made;
+    if (!made && matches(a, id, &m)) say_reader(a, &m, text);
+  }
+  if (a->count > 0)
+    weir_strbuf_text(
+        text,
+        "attention in parts stays so on a cluster with GPUs, with "
+        "--no-fusion or --trap-nan, and where a part is fetched\n");
+}
+
+weir_status weir_graph_attend_note(const weir_graph *graph, weir_strbuf *text,
+                                   weir_error *err) {
+  attender a = {.graph = graph};
+  weir_status s = prepare(&a, err);
+  if (s == WEIR_OK) count_readers(&a, NULL, 0);
+  if (s == WEIR_OK) say(&a, text);
+  finish(&a);
   return s;
 }

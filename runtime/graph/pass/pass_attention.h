@@ -2,6 +2,7 @@
 #ifndef WEIR_GRAPH_PASS_ATTENTION_H_
 #define WEIR_GRAPH_PASS_ATTENTION_H_
 
+#include "runtime/base/strbuf.h"
 #include "runtime/graph/graph.h"
 
 /* The pass that makes one node of attention written in parts. */
@@ -17,5 +18,10 @@ weir_status weir_graph_attend(const weir_graph *graph,
                               const weir_value_id *keep, size_t keep_count,
                               weir_value_id *values, weir_node_id *nodes,
                               weir_graph **out_graph, weir_error *err);
+/* Appends lines that say where attention in parts stays so, and why: a part is
+ * an output of |graph| or is read elsewhere; for what becomes one node, when
+ * the pass is left out (weir_cut_request). Errors: W6001. */
+weir_status weir_graph_attend_note(const weir_graph *graph, weir_strbuf *text,
+                                   weir_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "runtime/base/diag/nearest.h"
 #include "runtime/base/join.h"
+#include "runtime/graph/pass/pass_attention.h"
 #include "runtime/graph/pass/pass_norm.h"
 #include "runtime/graph/pass/pass_simplify.h"
 
@@ -30,10 +31,10 @@ static bool has_section(const weir_graph *graph, const char *name) {
   return strcmp(name, "train") == 0 && graph->train != NULL;
 }
 
-weir_status weir_pass_run(const weir_graph *graph, const char *name,
-                          weir_graph **out_graph, weir_error *err) {
+/* The row called |name|, if |graph| may go through it. */
+static weir_status find(const weir_graph *graph, const char *name,
+                        const weir_pass_def **out, weir_error *err) {
   const weir_pass_def *pass = NULL;
-  *out_graph = NULL;
   for (size_t i = 0; (pass = weir_pass_at(i)) != NULL; i++)
     if (strcmp(pass->name, name) == 0) break;
   if (pass == NULL) return fail_unknown(name, err);
@@ -41,7 +42,23 @@ weir_status weir_pass_run(const weir_graph *graph, const char *name,
     return weir_fail(err, WEIR_W0002, NULL,
                      "pass %s: the graph has no `%s` section", name,
                      pass->needs);
+  *out = pass;
+  return WEIR_OK;
+}
+
+weir_status weir_pass_run(const weir_graph *graph, const char *name,
+                          weir_graph **out_graph, weir_error *err) {
+  const weir_pass_def *pass = NULL;
+  *out_graph = NULL;
+  WEIR_TRY(find(graph, name, &pass, err));
   return pass->run(graph, out_graph, err);
+}
+
+weir_status weir_pass_note(const weir_graph *graph, const char *name,
+                           weir_strbuf *text, weir_error *err) {
+  const weir_pass_def *pass = NULL;
+  WEIR_TRY(find(graph, name, &pass, err));
+  return pass->note != NULL ? pass->note(graph, text, err) : WEIR_OK;
 }
 
 static weir_status simplify(const weir_graph *graph, weir_value_id *map,
@@ -66,6 +83,40 @@ weir_status weir_pass_outputs(const weir_graph *graph, weir_graph **out_graph,
   return simplify(graph, NULL, out_graph, err);
 }
 
+/* |map| takes the new ids of |graph|'s values. */
+static weir_status attend(const weir_graph *graph, weir_value_id *map,
+                          weir_graph **out_graph, weir_error *err) {
+  const weir_allocator *a = graph->alloc;
+  weir_graph *simple = NULL;
+  *out_graph = NULL;
+  WEIR_TRY(simplify(graph, map, &simple, err));
+  weir_value_id *values =
+      weir_alloc_array(a, simple->value_count + 1u, sizeof *values);
+  weir_node_id *nodes =
+      weir_alloc_array(a, simple->node_count + 1u, sizeof *nodes);
+  weir_status s =
+      values == NULL || nodes == NULL
+          ? weir_fail_memory(err, simple->value_count)
+          : weir_graph_attend(simple, NULL, 0, values, nodes, out_graph, err);
+  for (weir_value_id v = 0; s == WEIR_OK && v < graph->value_count; v++)
+    if (map[v] != WEIR_NO_VALUE) map[v] = values[map[v]];
+  weir_free(a, nodes);
+  weir_free(a, values);
+  weir_graph_unref(simple);
+  return s;
+}
+
+weir_status weir_pass_attended(const weir_graph *graph, weir_graph **out_graph,
+                               weir_error *err) {
+  *out_graph = NULL;
+  weir_value_id *map =
+      weir_alloc_array(graph->alloc, graph->value_count + 1u, sizeof *map);
+  if (map == NULL) return weir_fail_memory(err, graph->value_count);
+  weir_status s = attend(graph, map, out_graph, err);
+  weir_free(graph->alloc, map);
+  return s;
+}
+
 weir_status weir_pass_norms_folded(const weir_graph *graph,
                                    weir_graph **out_graph, weir_error *err) {
   const weir_allocator *a = graph->alloc;
@@ -75,7 +126,7 @@ weir_status weir_pass_norms_folded(const weir_graph *graph,
   weir_value_id *map = weir_alloc_array(a, graph->value_count, sizeof *map);
   if (map == NULL)
     return weir_fail_memory(err, graph->value_count * sizeof *map);
-  weir_status s = simplify(graph, map, &simple, err);
+  weir_status s = attend(graph, map, &simple, err);
   if (s == WEIR_OK) {
     held = weir_alloc_array(a, simple->value_count, sizeof *held);
     if (held == NULL) s = weir_fail_memory(err, simple->value_count);

@@ -2,6 +2,7 @@
 #ifndef WEIR_GRAPH_PASS_DEF_H_
 #define WEIR_GRAPH_PASS_DEF_H_
 
+#include "runtime/base/strbuf.h"
 #include "runtime/graph/graph.h"
 
 /* Passes by name.
@@ -19,6 +20,10 @@ typedef struct weir_pass_def {
   /* Errors: the pass's own, W6001. */
   weir_status (*run)(const weir_graph *graph, weir_graph **out_graph,
                      weir_error *err);
+  /* Appends lines on where the pass leaves |graph| as it is, and when programs
+   * leave it out; NULL: there is nothing to say. Errors: W6001. */
+  weir_status (*note)(const weir_graph *graph, weir_strbuf *text,
+                      weir_error *err);
 } weir_pass_def;
 
 /* Pass |i|, in the order in which a graph goes through them; NULL past the last
@@ -30,11 +35,19 @@ const weir_pass_def *weir_pass_at(size_t i);
 weir_status weir_pass_run(const weir_graph *graph, const char *name,
                           weir_graph **out_graph, weir_error *err);
 
+/* Appends the note of the pass that is called |name|, if it has one. Errors: as
+ * weir_pass_run. */
+weir_status weir_pass_note(const weir_graph *graph, const char *name,
+                           weir_strbuf *text, weir_error *err);
+
 /* The nodes that the graph's outputs need, simplified; for rows. Errors: W6001.
  */
 weir_status weir_pass_outputs(const weir_graph *graph, weir_graph **out_graph,
                               weir_error *err);
-/* The same with batch norms folded into their convolutions. Errors: W6001. */
+/* The same with one node in place of attention in parts. Errors: W6001. */
+weir_status weir_pass_attended(const weir_graph *graph, weir_graph **out_graph,
+                               weir_error *err);
+/* That with batch norms folded into their convolutions. Errors: W6001. */
 weir_status weir_pass_norms_folded(const weir_graph *graph,
                                    weir_graph **out_graph, weir_error *err);
 

@@ -107,9 +107,14 @@ static int64_t lanes_at(const weir_conv_blocked *p, int64_t c,
 /* Clears the lanes from |there| on of a vector of channels. */
 static void clear_lanes(const weir_conv_blocked *p, float *x, int64_t there,
                         int64_t pixels) {
-  size_t bytes = (size_t)(p->lanes - there) * sizeof *x;
-  for (int64_t i = 0; i < pixels && bytes > 0; i++)
-    memset(x + i * p->lanes + there, 0, bytes);
+  int64_t lanes = p->lanes;
+  if (there == lanes) return;
+  for (int64_t i = 0; i < pixels; i++, x += lanes) {
+    if (lanes - there == 8)
+      memset(x + there, 0, 8 * sizeof *x);
+    else
+      for (int64_t k = there; k < lanes; k++) x[k] = 0;
+  }
 }
 
 /* |there| rows of |pixels| to a vector of channels. */

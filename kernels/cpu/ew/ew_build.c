@@ -340,9 +340,11 @@ static bool link_outputs(weir_ew *ew, const weir_group *group, uint32_t first,
                          weir_why *why) {
   weir_layout space = group->calls[group->call_count - 1].out[0].layout;
   for (uint32_t o = 0; o < group->out_count; o++) {
-    if (group->out_calls[o] < first) continue;
-    if (weir_layout_channels(space) > 0 && group->out[o].layout != space)
+    weir_layout lies = group->out[o].layout;
+    if (lies != space &&
+        weir_layout_channels(lies) + weir_layout_channels(space) > 0)
       return weir_no(why, "outputs in different layouts");
+    if (group->out_calls[o] < first) continue;
     ew->steps[group->out_calls[o] - first].io = (int32_t)(group->in_count + o);
   }
   return true;

@@ -40,12 +40,17 @@ static char *buffer_at(const walk *w, int32_t buffer) {
 /* Clears the empty lanes of channels among elements [at, at + n) of |y|. A tile
  * begins and ends anywhere. */
 static void clear_lanes(const weir_ew *ew, float *y, int64_t at, int64_t n) {
-  for (int64_t image = at / ew->image; image * ew->image < at + n; image++) {
+  int64_t lanes = ew->lanes, end = at + n;
+  for (int64_t image = at / ew->image; image * ew->image < end; image++) {
     int64_t from = image * ew->image + ew->tail, to = (image + 1) * ew->image;
-    if (to > at + n) to = at + n;
-    for (int64_t pixel = from; pixel < to; pixel += ew->lanes)
-      for (int64_t i = pixel + ew->there; i < pixel + ew->lanes; i++)
-        if (i >= at && i < to) y[i] = 0;
+    if (from < at) from = at / lanes * lanes;
+    if (to > end) to = end;
+    for (int64_t pixel = from; pixel < to; pixel += lanes) {
+      int64_t first = pixel + ew->there, last = pixel + lanes;
+      if (first < at) first = at;
+      if (last > to) last = to;
+      for (int64_t i = first; i < last; i++) y[i] = 0;
+    }
   }
 }
 

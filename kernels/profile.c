@@ -8,7 +8,7 @@
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/onednn/onednn.h"
 
-enum { kRules = 2, kX86 = 1, kOther = 2 };
+enum { kRules = 3, kX86 = 1, kOther = 2 };
 
 static const char *const kNames[] = {"none", "generic", "avx2", "avx512"};
 

@@ -8,6 +8,9 @@
 
 #include "kernels/cpu/isa/choose.h"
 #include "tests/kernels/bed.h"
+#include "tests/profiles.h"
+
+static uint64_t profile; /* the best one that WEIR_ISA allows */
 
 typedef struct shape {
   int64_t n, c, h, w, oc, kh, kw; /* c: of all groups */
@@ -85,7 +88,8 @@ static void setup_make(setup *t, const shape *s) {
                         .in = t->in,
                         .out = &t->out,
                         .in_count = 3,
-                        .out_count = 1};
+                        .out_count = 1,
+                        .profile = profile};
   t->want = bed_memory((size_t)t->out.elements * sizeof(float));
   void *io[4] = {t->data[0], t->data[1], s->bias ? t->data[2] : NULL, t->want};
   bed_run_ref(&t->call, io);
@@ -131,7 +135,7 @@ static const how kHows[] = {{false, false, false}, {false, false, true},
 enum { HOWS = sizeof kHows / sizeof kHows[0] };
 
 static weir_layout blocks(void) {
-  return weir_isa_blocks(0);
+  return weir_isa_blocks(profile);
 }
 
 /* Sets layouts and the known weights; false where x cannot be in blocks. */
@@ -218,6 +222,7 @@ static void chain_make(chain *c, const setup *t, uint32_t members) {
     if (i > 0) c->calls[i].in_count = i < 3 ? 2 : 1;
     c->calls[i].out = i + 1 == members ? &t->out : &t->product;
     c->calls[i].out_count = 1;
+    c->calls[i].profile = profile;
   }
   c->group = (weir_group){.call_count = members,
                           .in_count = 5,
@@ -319,5 +324,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_alone),
                                      cmocka_unit_test(test_groups),
                                      cmocka_unit_test(test_refusals)};
+  test_profiles profiles;
+  if (!test_profiles_find(&profiles)) return 1;
+  profile = profiles.list[0];
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

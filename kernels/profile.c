@@ -8,7 +8,7 @@
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/onednn/onednn.h"
 
-enum { kRules = 2, kX86 = 1, kOther, kArm, kFamilies };
+enum { kRules = 3, kX86 = 1, kOther, kArm, kFamilies };
 enum { kLevels = 4 };
 
 #if defined(__x86_64__)

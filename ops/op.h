@@ -152,7 +152,8 @@ typedef enum weir_layout {
   /* [ceil(n/16)][c][h][w][16 images]; lanes of images that are not there hold
    * anything. */
   WEIR_LAYOUT_N16,
-  /* [n][c / 8][h][w][8 channels]; c is a multiple of 8. The other with 16. */
+  /* [n][ceil(c / 8)][h][w][8 channels]; lanes of channels that are not there
+   * hold 0. The other with 16. */
   WEIR_LAYOUT_C8,
   WEIR_LAYOUT_C16
 } weir_layout;
@@ -160,6 +161,18 @@ typedef enum weir_layout {
 /* Channels that lie side by side; 0: it is no layout of blocks of channels. */
 static inline int weir_layout_channels(weir_layout layout) {
   return layout == WEIR_LAYOUT_C8 ? 8 : layout == WEIR_LAYOUT_C16 ? 16 : 0;
+}
+
+/* |channels| rounded up to whole blocks of |lanes|. */
+static inline int64_t weir_layout_padded(int64_t channels, int lanes) {
+  return (channels + lanes - 1) / lanes * lanes;
+}
+
+/* Whether so few lanes of the last block are empty that blocks pay: a quarter
+ * of all at most. */
+static inline bool weir_layout_pays(int64_t channels, int lanes) {
+  int64_t padded = weir_layout_padded(channels, lanes);
+  return channels > 0 && padded - channels <= padded / 4;
 }
 
 /* One operand of a call: known shape, and its data when that is constant. */

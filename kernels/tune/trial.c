@@ -51,13 +51,14 @@ static void fill(const weir_operand *o, void *memory, size_t bytes) {
   }
 }
 
-/* Images in blocks of 16 have room for whole blocks. */
+/* Images and channels in blocks have room for whole blocks. */
 static bool bytes_of(const weir_operand *o, size_t *out) {
   size_t elements = (size_t)o->elements;
-  if (o->layout == WEIR_LAYOUT_N16 && o->dims[0] > 0) {
-    size_t images = (size_t)o->dims[0];
-    if (!weir_size_mul(elements / images,
-                       (images + IMAGES - 1) / IMAGES * IMAGES, &elements))
+  int channels = weir_layout_channels(o->layout);
+  if (o->layout != WEIR_LAYOUT_PLAIN && elements > 0) {
+    int64_t side = o->dims[channels > 0 ? 1 : 0];
+    int64_t padded = weir_layout_padded(side, channels > 0 ? channels : IMAGES);
+    if (!weir_size_mul(elements / (size_t)side, (size_t)padded, &elements))
       return false;
   }
   return weir_size_mul(elements, weir_dtype_size(o->dtype), out) &&

@@ -41,7 +41,7 @@ static void note(job *j, weir_status s) {
 
 static size_t own_bytes(const weir_conv_blocked *p) {
   size_t ew = p->epilogue ? weir_scratch_align(p->epilogue->scratch_bytes) : 0;
-  return p->own_x_bytes + p->own_y_bytes + p->own_bytes + ew;
+  return p->own_x_bytes + p->own_y_bytes + p->own_w_bytes + p->own_bytes + ew;
 }
 
 static size_t turned_bytes(const weir_conv_blocked *p) {
@@ -54,14 +54,38 @@ static size_t packing_bytes(const weir_conv_blocked *p) {
 
 /* ---- Weights */
 
+/* The filters of a piece from output channel |o| on, those of empty lanes 0:
+ * |w|, or a copy in |own|. */
+static const float *filters_of(const weir_conv_blocked *p, const float *w,
+                               int64_t o, float *own) {
+  int64_t taps = p->dims.taps;
+  if (p->own_w_bytes == 0) return w + o * taps;
+  int64_t row = taps;
+  if (!p->depthwise && p->dims.groups == 1) row = taps / p->dims.c * p->padded;
+  int64_t there =
+      p->out_channels - o < p->piece ? p->out_channels - o : p->piece;
+  assert((size_t)(p->piece * row) * sizeof *own <= p->own_w_bytes);
+  for (int64_t i = 0; i < p->piece; i++) {
+    int64_t copied = i < there ? taps : 0;
+    if (copied > 0)
+      memcpy(own + i * row, w + (o + i) * taps, (size_t)taps * sizeof *own);
+    memset(own + i * row + copied, 0, (size_t)(row - copied) * sizeof *own);
+  }
+  return own;
+}
+
+static weir_status pack(const weir_conv_blocked *p, const float *w, int64_t k,
+                        char *packed, char *own, weir_error *err) {
+  w = filters_of(p, w, k * p->piece, (float *)(void *)own);
+  return weir_onednn_conv_pack(p->conv, w, packed + (size_t)k * p->packed_bytes,
+                               own + p->own_w_bytes, err);
+}
+
 static void pack_piece(void *arg, int64_t k, int worker) {
   job *j = arg;
   const weir_conv_blocked *p = j->p;
-  const float *w =
-      (const float *)j->args->io[p->w_io] + k * p->piece * p->dims.taps;
   char *own = j->own + (size_t)worker * own_bytes(p);
-  note(j, weir_onednn_conv_pack(
-              p->conv, w, j->packed + (size_t)k * p->packed_bytes, own, NULL));
+  note(j, pack(p, j->args->io[p->w_io], k, j->packed, own, NULL));
 }
 
 /* ---- x in blocks */
@@ -74,22 +98,50 @@ static inline void copy_vector(float *to, const float *from, int lanes) {
     memcpy(to, from, 16 * sizeof *to);
 }
 
+/* How many of the vector of channels that begins at |c| are there. */
+static int64_t lanes_at(const weir_conv_blocked *p, int64_t c,
+                        int64_t channels) {
+  return channels - c < p->lanes ? channels - c : p->lanes;
+}
+
+/* Clears the lanes from |there| on of a vector of channels. */
+static void clear_lanes(const weir_conv_blocked *p, float *x, int64_t there,
+                        int64_t pixels) {
+  int64_t lanes = p->lanes;
+  if (there == lanes) return;
+  for (int64_t i = 0; i < pixels; i++, x += lanes) {
+    if (lanes - there == 8)
+      memset(x + there, 0, 8 * sizeof *x);
+    else
+      for (int64_t k = there; k < lanes; k++) x[k] = 0;
+  }
+}
+
+/* |there| rows of |pixels| to a vector of channels. */
+static void turn(const weir_conv_blocked *p, float *to, const float *x,
+                 int64_t there, int64_t pixels) {
+  p->isa->rows->transpose(to, p->lanes, x, pixels, there, pixels);
+  clear_lanes(p, to, there, pixels);
+}
+
 /* Every |stride|-th pixel of a vector of channels, from rows or blocks. */
-static void thin_out(const weir_conv_blocked *p, float *to, const float *x) {
+static void thin_out(const weir_conv_blocked *p, float *to, const float *x,
+                     int64_t there) {
   const weir_conv_dims *d = &p->dims;
   int64_t lanes = p->lanes, plane = d->h * d->w;
+  if (p->x_plain) clear_lanes(p, to, there, d->oh * d->ow);
   for (int64_t i = 0; i < d->oh; i++)
     for (int64_t k = 0; k < d->ow; k++, to += lanes) {
       int64_t at = i * d->window.stride[0] * d->w + k * d->window.stride[1];
       if (!p->x_plain)
         copy_vector(to, x + at * lanes, p->lanes);
       else
-        for (int64_t c = 0; c < lanes; c++) to[c] = x[c * plane + at];
+        for (int64_t c = 0; c < there; c++) to[c] = x[c * plane + at];
     }
 }
 
 static int64_t parts_of(const weir_conv_blocked *p) {
-  int64_t vectors = p->channels / p->lanes;
+  int64_t vectors = p->padded / p->lanes;
   return (vectors + p->part - 1) / p->part;
 }
 
@@ -97,19 +149,21 @@ static void turn_part(void *arg, int64_t k, int worker) {
   job *j = arg;
   const weir_conv_blocked *p = j->p;
   int64_t parts = parts_of(p), image = k / parts;
-  int64_t vectors = p->channels / p->lanes, from = k % parts * p->part;
+  int64_t vectors = p->padded / p->lanes, from = k % parts * p->part;
   int64_t to = from + p->part < vectors ? from + p->part : vectors;
   int64_t plane = p->dims.h * p->dims.w;
+  int64_t channels = p->x_plain ? p->channels : p->padded;
   (void)worker;
   for (int64_t v = from; v < to; v++) {
     int64_t c = v * p->lanes;
     const float *x = (const float *)j->args->io[p->x_io] +
-                     ((j->first + image) * p->channels + c) * plane;
-    float *dst = j->turned + (image * p->channels + c) * p->pixels;
+                     ((j->first + image) * channels + c) * plane;
+    float *dst = j->turned + (image * p->padded + c) * p->pixels;
+    int64_t there = lanes_at(p, c, channels);
     if (p->thin)
-      thin_out(p, dst, x);
+      thin_out(p, dst, x, there);
     else
-      p->isa->rows->transpose(dst, p->lanes, x, plane, p->lanes, plane);
+      turn(p, dst, x, there, plane);
   }
 }
 
@@ -121,13 +175,45 @@ static const float *input_of(const job *j, int64_t image, int64_t o,
   const weir_conv_blocked *p = j->p;
   int64_t c = p->depthwise ? o : o / p->dims.oc * p->dims.c;
   const float *x = j->args->io[p->x_io];
-  if (p->turns_x) return j->turned + (image * p->channels + c) * p->pixels;
-  x += ((j->first + image) * p->channels + c) * p->pixels;
+  if (p->turns_x) return j->turned + (image * p->padded + c) * p->pixels;
+  int64_t channels = p->x_plain ? p->channels : p->padded;
+  x += ((j->first + image) * channels + c) * p->pixels;
   if (!p->x_plain || p->flat) return x;
   for (int64_t v = 0; v < p->piece; v += p->lanes)
-    p->isa->rows->transpose(own + v * p->pixels, p->lanes, x + v * p->pixels,
-                            p->pixels, p->lanes, p->pixels);
+    turn(p, own + v * p->pixels, x + v * p->pixels,
+         lanes_at(p, c + v, channels), p->pixels);
   return own;
+}
+
+/* The bias of a piece from channel |o| on, or a copy with 0 for empty lanes. */
+static const float *bias_at(const job *j, int64_t o, float *own) {
+  const weir_conv_blocked *p = j->p;
+  if (p->bias_io < 0) return NULL;
+  const float *bias = (const float *)j->args->io[p->bias_io] + o;
+  int64_t there = p->out_channels - o;
+  if (there >= p->piece) return bias;
+  memcpy(own, bias, (size_t)there * sizeof *own);
+  memset(own + there, 0, (size_t)(p->piece - there) * sizeof *own);
+  return own;
+}
+
+/* What follows oneDNN's call: to rows, or empty lanes cleared. Returns how many
+ * channels of y lie from |y| on. */
+static int64_t place_piece(const weir_conv_blocked *p, float *y,
+                           const float *own_y, int64_t o) {
+  int64_t left = p->out_channels - o,
+          last = p->out_channels / p->lanes * p->lanes;
+  if (!p->y_plain) {
+    if (left < p->piece)
+      clear_lanes(p, y + (last - o) * p->out_pixels, p->out_channels - last,
+                  p->out_pixels);
+    return p->piece;
+  }
+  for (int64_t v = 0; v < p->piece; v += p->lanes)
+    p->isa->rows->transpose(y + v * p->out_pixels, p->out_pixels,
+                            own_y + v * p->out_pixels, p->lanes, p->out_pixels,
+                            lanes_at(p, o + v, p->out_channels));
+  return left < p->piece ? left : p->piece;
 }
 
 static void run_piece(void *arg, int64_t index, int worker) {
@@ -135,26 +221,22 @@ static void run_piece(void *arg, int64_t index, int worker) {
   const weir_conv_blocked *p = j->p;
   int64_t image = index % j->images, k = index / j->images;
   int64_t o = k * p->piece, n = j->first + image;
-  int64_t at = (n * p->out_channels + o) * p->out_pixels;
+  int64_t channels = p->y_plain ? p->out_channels : p->out_padded;
+  int64_t at = (n * channels + o) * p->out_pixels;
   char *own = j->own + (size_t)worker * own_bytes(p);
   float *own_y = (float *)(void *)(own + p->own_x_bytes);
+  float *own_w = (float *)(void *)(own + p->own_x_bytes + p->own_y_bytes);
   float *y = (float *)j->args->io[p->y_io] + at;
-  const float *bias =
-      p->bias_io < 0 ? NULL : (const float *)j->args->io[p->bias_io] + o;
   weir_onednn_conv_io io = {.x = input_of(j, image, o, (float *)(void *)own),
                             .packed = j->packed + (size_t)k * p->packed_bytes,
-                            .bias = bias,
+                            .bias = bias_at(j, o, own_w),
                             .y = p->y_plain ? own_y : y,
-                            .scratch = own + p->own_x_bytes + p->own_y_bytes};
+                            .scratch = (char *)own_w + p->own_w_bytes};
   assert(n < p->dims.n && k < p->pieces);
   note(j, weir_onednn_conv_run(p->conv, &io, NULL));
-  if (p->y_plain)
-    for (int64_t v = 0; v < p->piece; v += p->lanes)
-      p->isa->rows->transpose(y + v * p->out_pixels, p->out_pixels,
-                              own_y + v * p->out_pixels, p->lanes,
-                              p->out_pixels, p->lanes);
+  int64_t count = place_piece(p, y, own_y, o);
   if (p->epilogue)
-    weir_ew_range(p->epilogue, j->args->io, at, at + p->piece * p->out_pixels,
+    weir_ew_range(p->epilogue, j->args->io, at, at + count * p->out_pixels,
                   (char *)io.scratch + p->own_bytes);
 }
 
@@ -205,16 +287,14 @@ static const char *text_of(const weir_conv_blocked *p) {
 
 static weir_status pack_all(weir_conv_blocked *p, const float *w,
                             weir_error *err) {
-  size_t scratch_bytes = p->own_bytes;
+  size_t scratch_bytes = p->own_w_bytes + p->own_bytes;
   p->packed = weir_alloc_aligned(p->alloc, packing_bytes(p), 64);
   void *scratch = weir_alloc_aligned(p->alloc, scratch_bytes, 64);
   weir_status s = p->packed == NULL || scratch == NULL
                       ? weir_fail_memory(err, packing_bytes(p))
                       : WEIR_OK;
   for (int64_t k = 0; k < p->pieces && s == WEIR_OK; k++)
-    s = weir_onednn_conv_pack(p->conv, w + k * p->piece * p->dims.taps,
-                              (char *)p->packed + (size_t)k * p->packed_bytes,
-                              scratch, err);
+    s = pack(p, w, k, p->packed, scratch, err);
   weir_free(p->alloc, scratch);
   return s;
 }

@@ -14,6 +14,10 @@
  * some images at a time, a plain y piece by piece. A piece's followers run
  * while it is in the second cache: its elements lie together in either layout,
  * at the same place.
+ * The last block of channels may have empty lanes. Here they are channels whose
+ * filters and bias are 0, so oneDNN sees whole blocks. They hold 0 in x, since
+ * an infinity there times 0 would reach every sum, and in y: a piece clears
+ * them, as its x may hold an infinity elsewhere.
  * Depthwise pieces read their own input channels alone. Windows of one pixel
  * with a stride above 1 are turned into such without by leaving out pixels of
  * x. */
@@ -29,14 +33,16 @@ typedef struct weir_conv_blocked {
   int lanes;
   int32_t x_io, w_io, bias_io, y_io; /* operands of the run; bias -1: none */
   int64_t channels, out_channels;    /* of all groups */
-  int64_t pixels, out_pixels;        /* as the primitive sees them */
+  int64_t padded, out_padded; /* the same with the empty lanes in blocks */
+  int64_t pixels, out_pixels; /* as the primitive sees them */
   int64_t piece, pieces; /* output channels of a piece; pieces of an image */
   int64_t part;          /* blocks of lanes of x that are turned as one job */
   int64_t images;        /* turned at a time */
   bool small;            /* not worth a second thread */
-  size_t packed_bytes, x_bytes; /* of a piece; of |images| turned images */
-  size_t own_x_bytes, own_y_bytes, own_bytes; /* of a worker's scratch, with
-                                                 oneDNN's, then |epilogue|'s */
+  size_t packed_bytes, x_bytes;    /* of a piece; of |images| turned images */
+  size_t own_x_bytes, own_y_bytes; /* of a worker's scratch, */
+  size_t own_w_bytes; /* for a piece's filters or bias with the empty lanes, */
+  size_t own_bytes;   /* with oneDNN's, then |epilogue|'s */
   weir_onednn_conv *conv;
   void *packed;            /* of constant weights, else NULL */
   const weir_ew *epilogue; /* or NULL */

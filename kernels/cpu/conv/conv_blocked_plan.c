@@ -3,8 +3,8 @@
  *
  * The rule looks at shapes, layouts and the profile alone and never asks
  * oneDNN: asking would fix its instruction set for the process. It keeps to
- * shapes for which oneDNN has vector code: channels that fill vectors, windows
- * that reach the image at every place.
+ * shapes for which oneDNN has vector code: channels that fill vectors but for a
+ * few lanes, windows that reach the image at every place.
  * Pieces: as many as keep a piece's output in the second cache and give a few
  * blocks to each thread for one image; four vectors of channels at least, which
  * is what oneDNN's register tiles hold.
@@ -51,11 +51,16 @@ static bool channels_fit(weir_conv_blocked *p, weir_why *why) {
   const weir_conv_dims *d = &p->dims;
   p->depthwise = d->groups > 1 && d->c == 1 && d->oc == 1;
   p->flat = !p->depthwise && d->groups == 1 && d->c <= kFlat;
-  if (p->depthwise)
-    return d->groups % p->lanes == 0 ||
-           weir_no(why, "depthwise channels no multiple of %d", p->lanes);
-  if (d->oc % p->lanes != 0 || (d->c % p->lanes != 0 && !p->flat))
-    return weir_no(why, "channels no multiple of %d", p->lanes);
+  p->channels = d->c * d->groups;
+  p->out_channels = d->oc * d->groups;
+  p->padded = p->flat ? p->channels : weir_layout_padded(p->channels, p->lanes);
+  p->out_padded = weir_layout_padded(p->out_channels, p->lanes);
+  if (!weir_layout_pays(p->out_channels, p->lanes) ||
+      (!p->flat && !weir_layout_pays(p->channels, p->lanes)))
+    return weir_no(why, "channels leave most of a block of %d empty", p->lanes);
+  if (p->depthwise) return true;
+  if (d->groups > 1 && (d->oc % p->lanes != 0 || d->c % p->lanes != 0))
+    return weir_no(why, "groups of channels no multiple of %d", p->lanes);
   return !p->flat || p->x_plain || weir_no(why, "few channels in blocks");
 }
 
@@ -75,8 +80,8 @@ static int64_t pieces_of(int64_t channels, int lanes, int64_t wanted,
 
 static void cut(weir_conv_blocked *p) {
   const weir_conv_dims *d = &p->dims;
-  int64_t channels = p->depthwise ? p->out_channels : d->oc;
   int64_t groups = p->depthwise ? 1 : d->groups;
+  int64_t channels = p->out_padded / groups;
   double flops =
       2.0 * (double)(p->out_channels * d->oh * d->ow) * (double)d->taps;
   double bytes = 4.0 * (double)channels * (double)p->out_pixels;
@@ -91,7 +96,7 @@ static void cut(weir_conv_blocked *p) {
   p->pieces = pieces * groups;
   p->small = flops * (double)d->n < kSmallFlops;
   p->part = 1 + kJobFloats / (p->lanes * p->pixels);
-  assert(p->piece % p->lanes == 0 && p->piece * p->pieces == p->out_channels);
+  assert(p->piece % p->lanes == 0 && p->piece * p->pieces == p->out_padded);
 }
 
 static bool floats(int64_t a, int64_t b, int64_t c, size_t *out) {
@@ -107,13 +112,17 @@ static bool floats(int64_t a, int64_t b, int64_t c, size_t *out) {
 static bool size_memory(weir_conv_blocked *p, weir_why *why) {
   const weir_conv_dims *d = &p->dims;
   size_t image = 0;
-  bool ok = floats(p->piece, d->taps, 1, &p->packed_bytes) &&
-            floats(p->channels, p->pixels, 1, &image);
+  int64_t window = d->window.kernel[0] * d->window.kernel[1];
+  int64_t taps = d->groups > 1 ? d->taps : p->padded * window;
+  bool ok = floats(p->piece, taps, 1, &p->packed_bytes) &&
+            floats(p->padded, p->pixels, 1, &image);
+  if (p->padded != p->channels || p->out_padded != p->out_channels)
+    p->own_w_bytes = p->packed_bytes;
   p->images = d->n;
   if (ok && p->turns_x && image > 0) {
     int64_t fit = (int64_t)(kTurnBytes / image);
     if (p->images > fit) p->images = fit > 0 ? fit : 1;
-    ok = floats(p->channels, p->pixels, p->images, &p->x_bytes);
+    ok = floats(p->padded, p->pixels, p->images, &p->x_bytes);
   }
   if (ok && p->x_plain && p->depthwise)
     ok = floats(p->piece, p->pixels, 1, &p->own_x_bytes);
@@ -147,18 +156,17 @@ bool weir_conv_blocked_plan(const weir_call *call, weir_layout y_layout,
   p->w_io = 1;
   p->bias_io = has_bias ? 2 : -1;
   p->y_io = (int32_t)call->in_count;
-  p->channels = d->c * d->groups;
-  p->out_channels = d->oc * d->groups;
   p->out_pixels = d->oh * d->ow;
   p->thin = !p->depthwise && !p->flat && d->window.kernel[0] == 1 &&
             d->window.kernel[1] == 1 &&
             (d->window.stride[0] > 1 || d->window.stride[1] > 1);
   p->pixels = p->thin ? p->out_pixels : d->h * d->w;
-  /* One pixel's channels lie alike in every layout. */
-  if (d->h * d->w == 1 && !p->flat) p->x_plain = false;
-  if (p->out_pixels == 1) p->y_plain = false;
+  /* One pixel's channels that fill their blocks lie alike in every layout. */
+  bool one_in = d->h * d->w == 1, one_out = p->out_pixels == 1;
+  if (one_in && !p->flat && p->padded == p->channels) p->x_plain = false;
+  if (one_out && p->out_padded == p->out_channels) p->y_plain = false;
   p->turns_x = p->thin || (p->x_plain && !p->flat && !p->depthwise);
-  if (d->in_place && p->x_plain && p->y_plain && d->oc < kFewOut)
+  if (d->in_place && p->x_plain && p->y_plain && d->oc < kFewOut && !one_in)
     return weir_no(why, "1 x 1 to fewer than %d channels, from and to rows",
                    kFewOut);
   cut(p);
@@ -173,7 +181,9 @@ void weir_conv_blocked_spec(const weir_conv_blocked *p,
                                  .plain_x = p->flat,
                                  .bias = p->bias_io >= 0,
                                  .lanes = p->lanes,
-                                 .c = p->depthwise ? p->piece : d->c,
+                                 .c = p->depthwise    ? p->piece
+                                      : d->groups > 1 ? d->c
+                                                      : p->padded,
                                  .oc = p->piece,
                                  .h = p->thin ? d->oh : d->h,
                                  .w = p->thin ? d->ow : d->w,

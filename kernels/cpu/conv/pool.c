@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Poolings of f32, plain, N16 or in blocks of channels; from N16 the output may
- * be plain too. The rows
+ * be plain too. Empty lanes of the last block of channels are pooled like the
+ * others, so they stay 0. The rows
  * under a window are joined by vectors, then the columns; in N16 each pixel is
  * 16 images, and k x k windows side by side are joined at once. Output planes
  * are the units of work.
@@ -162,7 +163,8 @@ static weir_status prepare(const weir_call *call, bool largest,
   int channels = weir_layout_channels(x->layout);
   p->lanes = images ? 16 : channels > 0 ? channels : 1;
   p->n = x->dims[0];
-  p->c = channels > 0 ? x->dims[1] / channels : x->dims[1];
+  p->c = channels > 0 ? weir_layout_padded(x->dims[1], channels) / channels
+                      : x->dims[1];
   p->planes = (images ? (p->n + 15) / 16 : p->n) * p->c;
   p->h = x->dims[2];
   p->w = x->dims[3];

@@ -14,7 +14,9 @@
  * broadcast patterns of all inputs allow, the last one being the row. Steps
  * are the same tile functions whether fused or not, so fusing changes no bit.
  * The space may lie in the N16 layout, the operands of its shape with it; the
- * lanes of images that are not there are computed too, from anything.
+ * lanes of images that are not there are computed too, from anything. In blocks
+ * of channels those of channels that are not there are computed and then
+ * cleared, as f(0) need not be 0 and a convolution sums over them.
  *
  *   weir_ew_build(group, first, keep_rows, &room, &why)  once
  *   ew = weir_ew_keep(&room, arena)                      a copy of its size
@@ -62,6 +64,9 @@ typedef struct weir_ew {
   int32_t rate_count;
   weir_ew_rate rates[WEIR_EW_RATES];
   int64_t block_rows, block_cols, row_blocks, col_blocks;
+  int64_t image, tail;  /* elements of an image in blocks, and where its last
+                           block begins if that has empty lanes; else 0 */
+  int32_t lanes, there; /* of a block, and of them in use in the last */
   size_t scratch_bytes; /* for one thread */
 } weir_ew;
 

@@ -155,6 +155,8 @@ static bool beside_channels(const weir_operand *operand, int lanes,
   if (dims[2] != 1 || dims[3] != 1)
     return weir_no(why, "rows in, blocks of channels out");
   bool each = dims[1] != 1;
+  if (each && dims[1] % lanes != 0)
+    return weir_no(why, "rows in, blocks with empty lanes out");
   int64_t view[5] = {dims[0], each ? dims[1] / lanes : 1, 1, 1,
                      each ? lanes : 1};
   memcpy(out->dims, view, sizeof view);
@@ -176,7 +178,7 @@ static bool as_it_lies(const weir_operand *operand, weir_layout layout,
   if (layout == WEIR_LAYOUT_PLAIN) return true;
   if (plain && lanes > 0) return beside_channels(operand, lanes, out, why);
   if (lanes > 0) {
-    out->dims[1] /= lanes;
+    out->dims[1] = weir_layout_padded(operand->dims[1], lanes) / lanes;
     out->dims[4] = lanes;
     out->rank = 5;
     return true;
@@ -323,11 +325,29 @@ static void cut(weir_ew *ew) {
   assert(ew->block_rows > 0 && ew->block_cols > 0);
 }
 
-static void link_outputs(weir_ew *ew, const weir_group *group, uint32_t first) {
-  for (uint32_t o = 0; o < group->out_count; o++)
-    if (group->out_calls[o] >= first)
-      ew->steps[group->out_calls[o] - first].io =
-          (int32_t)(group->in_count + o);
+/* Notes which lanes have to be cleared. */
+static void find_tail(weir_ew *ew, const weir_operand *space) {
+  int lanes = weir_layout_channels(space->layout);
+  if (lanes == 0 || space->dims[1] % lanes == 0) return;
+  int64_t pixels = space->dims[2] * space->dims[3];
+  ew->lanes = lanes;
+  ew->there = (int32_t)(space->dims[1] % lanes);
+  ew->tail = space->dims[1] / lanes * lanes * pixels;
+  ew->image = weir_layout_padded(space->dims[1], lanes) * pixels;
+}
+
+static bool link_outputs(weir_ew *ew, const weir_group *group, uint32_t first,
+                         weir_why *why) {
+  weir_layout space = group->calls[group->call_count - 1].out[0].layout;
+  for (uint32_t o = 0; o < group->out_count; o++) {
+    weir_layout lies = group->out[o].layout;
+    if (lies != space &&
+        weir_layout_channels(lies) + weir_layout_channels(space) > 0)
+      return weir_no(why, "outputs in different layouts");
+    if (group->out_calls[o] < first) continue;
+    ew->steps[group->out_calls[o] - first].io = (int32_t)(group->in_count + o);
+  }
+  return true;
 }
 
 bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
@@ -342,7 +362,7 @@ bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
   if (steps == 0) return weir_no(why, "nothing element-wise");
   for (uint32_t c = first; c < group->call_count; c++)
     if (!add_step(ew, group, c, first, anchor_io, isa, why)) return false;
-  link_outputs(ew, group, first);
+  if (!link_outputs(ew, group, first, why)) return false;
   for (int32_t s = 0; s < ew->step_count; s++)
     for (int16_t i = 0; i < ew->steps[s].count; i++)
       if (ew->steps[s].from[i] >= WEIR_EW_INPUTS &&
@@ -352,6 +372,7 @@ bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
   weir_operand view;
   if (!as_it_lies(&space, space.layout, &view, why)) return false;
   collapse(ew, &view, keep_rows);
+  find_tail(ew, &space);
   pad_rank(ew);
   if (keep_rows && ew->rank != 2)
     return weir_no(why, "an operand is repeated over inner dimensions");

@@ -37,6 +37,23 @@ static char *buffer_at(const walk *w, int32_t buffer) {
   return w->scratch + (size_t)buffer * WEIR_EW_TILE * 8;
 }
 
+/* Clears the empty lanes of channels among elements [at, at + n) of |y|. A tile
+ * begins and ends anywhere. */
+static void clear_lanes(const weir_ew *ew, float *y, int64_t at, int64_t n) {
+  int64_t lanes = ew->lanes, end = at + n;
+  for (int64_t image = at / ew->image; image * ew->image < end; image++) {
+    int64_t from = image * ew->image + ew->tail, to = (image + 1) * ew->image;
+    if (from < at) from = at / lanes * lanes;
+    if (to > end) to = end;
+    for (int64_t pixel = from; pixel < to; pixel += lanes) {
+      int64_t first = pixel + ew->there, last = pixel + lanes;
+      if (first < at) first = at;
+      if (last > to) last = to;
+      for (int64_t i = first; i < last; i++) y[i] = 0;
+    }
+  }
+}
+
 /* Runs all steps on |n| elements, the first being element |at| of the space. */
 static void run_steps(const walk *w, const place *in, int64_t at, int64_t n) {
   const weir_ew *ew = w->ew;
@@ -57,6 +74,10 @@ static void run_steps(const walk *w, const place *in, int64_t at, int64_t n) {
                    from[2],  n,       one[0],
                    one[1],   one[2],  {step->p[0], step->p[1]}};
     step->fn(&t);
+    if (ew->image > 0 && step->io >= 0) {
+      assert(step->bytes == sizeof(float));
+      clear_lanes(ew, w->io[step->io], at, n);
+    }
   }
 }
 

@@ -38,6 +38,7 @@ typedef struct plan {
   int64_t kept, reduced; /* products of the above */
   bool by_rows;          /* the last dim is reduced */
   int64_t last;          /* its length */
+  int64_t channels;      /* of an image in blocks of |last|; 0: in rows */
   int64_t total;         /* elements joined for one output */
   int64_t block;         /* outputs (rows), or column tiles, of a block */
   int64_t blocks, slices;
@@ -78,10 +79,10 @@ static int32_t join_dims(const weir_operand *x, unsigned axes, int64_t *dims,
 }
 
 /* Blocks of channels are [n, c / lanes, pixels, lanes], joined over the pixels:
- * what is left is [n, c] in rows. */
+ * what is left is [n, c] in rows; |c| is rounded up. */
 static int32_t blocked_dims(const weir_operand *x, int lanes, int64_t *dims,
                             bool *reduced) {
-  dims[0] = x->dims[0] * x->dims[1] / lanes;
+  dims[0] = x->dims[0] * weir_layout_padded(x->dims[1], lanes) / lanes;
   dims[1] = x->dims[2] * x->dims[3];
   dims[2] = lanes;
   reduced[0] = reduced[2] = false;
@@ -107,6 +108,7 @@ static void plan_init(plan *p, const weir_call *call, reduce_kind kind) {
   bool reduced[WEIR_MAX_RANK + 1];
   *p = (plan){.isa = weir_isa_of(call), .kind = kind, .kept = 1, .reduced = 1};
   int lanes = weir_layout_channels(call->in[0].layout);
+  if (lanes > 0) p->channels = call->in[0].dims[1];
   int32_t n = lanes > 0 ? blocked_dims(&call->in[0], lanes, dims, reduced)
                         : join_dims(&call->in[0], axes_of(call), dims, reduced);
   if (n == 0) {
@@ -254,6 +256,17 @@ static void column_tile(const plan *p, const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) y[i] = finish(p, (double)y[i]);
 }
 
+/* Where the outputs of combination |k| of the kept dims begin, and how many
+ * they are: of the last block of channels only those that are there. */
+static int64_t columns_at(const plan *p, int64_t k, int64_t *count) {
+  *count = p->last;
+  if (p->channels == 0) return k * p->last;
+  int64_t blocks = (p->channels + p->last - 1) / p->last;
+  int64_t c = k % blocks * p->last;
+  if (*count > p->channels - c) *count = p->channels - c;
+  return k / blocks * p->channels + c;
+}
+
 static void columns_block(void *arg, int64_t block, int worker) {
   const job *j = arg;
   const plan *p = j->p;
@@ -261,11 +274,11 @@ static void columns_block(void *arg, int64_t block, int worker) {
   int64_t end = (block + 1) * p->block < count ? (block + 1) * p->block : count;
   (void)worker;
   for (int64_t t = block * p->block; t < end; t++) {
-    int64_t k = t / tiles, c = t % tiles * COLUMNS;
+    int64_t k = t / tiles, c = t % tiles * COLUMNS, columns;
+    float *y = (float *)j->args->io[1] + columns_at(p, k, &columns) + c;
     const float *x = (const float *)j->args->io[0] + c +
                      offset(k, p->kept_rank, p->kept_dims, p->kept_strides);
-    column_tile(p, x, (float *)j->args->io[1] + k * p->last + c,
-                p->last - c < COLUMNS ? p->last - c : COLUMNS);
+    column_tile(p, x, y, columns - c < COLUMNS ? columns - c : COLUMNS);
   }
 }
 

@@ -39,13 +39,15 @@ enum { kImages = 16 };
 size_t weir_compile_bytes(const weir_compiler *c, weir_value_id id) {
   const weir_value *v = &c->graph->values[id];
   size_t bytes = weir_shape_bytes(v->shape, v->dtype);
-  if (c->layouts[id] != WEIR_LAYOUT_N16 || bytes == 0) return bytes;
-  size_t n = (size_t)v->shape->dims[0].value;
-  size_t image = bytes / n, total = 0;
+  weir_layout layout = (weir_layout)c->layouts[id];
+  if (layout == WEIR_LAYOUT_PLAIN || bytes == 0) return bytes;
+  int channels = weir_layout_channels(layout);
+  int64_t side = v->shape->dims[channels > 0 ? 1 : 0].value;
+  int64_t padded = weir_layout_padded(side, channels > 0 ? channels : kImages);
+  size_t total = 0;
   /* Checked when the layout was given. */
-  return weir_size_mul(image, (n + kImages - 1) / kImages * kImages, &total)
-             ? total
-             : bytes;
+  return weir_size_mul(bytes / (size_t)side, (size_t)padded, &total) ? total
+                                                                     : bytes;
 }
 
 void weir_compile_find_readers(weir_compiler *c) {
@@ -79,14 +81,15 @@ static bool is_hosts(const weir_compiler *c, weir_node_id id) {
   return weir_device_kinds[weir_compile_part_kind(c, part)]->host;
 }
 
-/* Whether a value of shape |v| may have |layout|. For N16 the last test makes
- * room for rounding the images up to 16, which less than doubles the bytes. */
+/* Whether a value of shape |v| may have |layout|. The last test makes room for
+ * rounding images or channels up to whole blocks, which less than doubles the
+ * bytes. */
 static bool shape_fits(const weir_value *v, weir_layout layout) {
   size_t total;
   int channels = weir_layout_channels(layout);
-  if (channels > 0) return v->shape->dims[1].value % channels == 0;
-  return v->shape->dims[0].value >= kImages &&
-         weir_size_mul(weir_shape_bytes(v->shape, v->dtype), 2, &total);
+  bool fits = channels > 0 ? weir_layout_pays(v->shape->dims[1].value, channels)
+                           : v->shape->dims[0].value >= kImages;
+  return fits && weir_size_mul(weir_shape_bytes(v->shape, v->dtype), 2, &total);
 }
 
 /* Whether a value may have |layout| as far as its maker, its type and its shape
@@ -209,23 +212,25 @@ weir_status weir_compile_layouts(weir_compiler *c, weir_error *err) {
 /* ---- Back to rows */
 
 /* A row is an image of N16, or a channel of an image: |lanes| rows lie side by
- * side. */
+ * side, and the last block of a set of rows may not be full. */
 typedef struct reorder_state {
-  size_t rows, row; /* row: elements that lie together when they are plain */
+  size_t sets, rows; /* images, channels of each; in N16 1, images */
+  size_t row;        /* elements that lie together when they are plain */
   size_t lanes;
 } reorder_state;
 
 /* Element i of row r is number lanes i + r % lanes of block r / lanes. */
 static weir_status reorder_run(const weir_args *args) {
   const reorder_state *state = args->state;
-  size_t lanes = state->lanes;
+  size_t lanes = state->lanes, row = state->row;
+  size_t padded = (state->rows + lanes - 1) / lanes * lanes;
   const float *src = args->io[0];
   float *dst = args->io[1];
-  for (size_t r = 0; r < state->rows; r++) {
-    const float *from = src + r / lanes * lanes * state->row + r % lanes;
-    for (size_t i = 0; i < state->row; i++)
-      dst[r * state->row + i] = from[i * lanes];
-  }
+  for (size_t s = 0; s < state->sets; s++, src += padded * row)
+    for (size_t r = 0; r < state->rows; r++, dst += row) {
+      const float *from = src + r / lanes * lanes * row + r % lanes;
+      for (size_t i = 0; i < row; i++) dst[i] = from[i * lanes];
+    }
   return WEIR_OK;
 }
 
@@ -242,9 +247,10 @@ weir_status weir_compile_plain(weir_compiler *c, weir_value_id id,
   c->layouts[id] = WEIR_LAYOUT_PLAIN;
   size_t bytes = weir_compile_bytes(c, id);
   state->lanes = channels > 0 ? channels : kImages;
-  state->rows = (size_t)v->shape->dims[0].value;
-  if (channels > 0) state->rows *= (size_t)v->shape->dims[1].value;
-  state->row = bytes / sizeof(float) / state->rows;
+  size_t n = (size_t)v->shape->dims[0].value;
+  state->sets = channels > 0 ? n : 1;
+  state->rows = channels > 0 ? (size_t)v->shape->dims[1].value : n;
+  state->row = bytes / sizeof(float) / (state->sets * state->rows);
   weir_value_spec to = {.storage = WEIR_STORAGE_TEMP};
   WEIR_TRY(weir_compile_value(c, id, &to, err));
   weir_instr_spec spec = {

@@ -46,8 +46,9 @@ static const double kSharedFlops = 1.6e7;
 static const double kSharedFlopsWide = 6.4e7; /* the same with AVX-512 */
 static const double kBlockFlops = 2e6;        /* at least, to be handed over */
 static const double kLibraryFlops = 1.5e8; /* oneDNN is faster from here on */
-static const double kBatchFlops = 6.4e7;   /* matrices of a batch are shared
-                                              out in turn from here on */
+static const double kOwnFlops = 5e8; /* with AVX-512 no longer from here on */
+static const double kBatchFlops = 6.4e7; /* matrices of a batch are shared
+                                            out in turn from here on */
 
 static int64_t ceil_div(int64_t a, int64_t b) {
   return a / b + (a % b != 0);
@@ -74,12 +75,20 @@ static bool is_middling(const weir_gemm_shape *s) {
   return s->m >= MIDDLE_ROWS && s->m < MANY_ROWS;
 }
 
-/* Vectors first: a tile of one row would waste all but one of its sums. Then
- * oneDNN, for products so large that its own packing pays; with AVX2 and
- * AVX-512 own tiles are as fast there (docs/decisions.md). */
+/* oneDNN packs whole products well; own tiles are as fast with AVX2, and with
+ * AVX-512 for few rows and very large products (docs/decisions.md). */
+static bool suits_library(const weir_gemm_shape *s, int level) {
+  double flops = flops_of(s);
+  if (level == 2 || s->dtype != WEIR_F32 || flops < kLibraryFlops ||
+      s->n < 64 || (double)s->m * (double)s->n < 65536)
+    return false;
+  if (level >= 3) return s->m >= MANY_ROWS && flops < kOwnFlops;
+  return s->m >= 64 && !is_middling(s);
+}
+
+/* Vectors first: a tile of one row would waste all but one of its sums. */
 static void choose_way(weir_gemm *g, int level, bool constant_b) {
   const weir_gemm_shape *s = &g->s;
-  bool large = flops_of(s) >= kLibraryFlops && !is_middling(s);
   g->way = WEIR_GEMM_TILES;
   if (s->n == 1 && s->a_k == 1)
     g->way = WEIR_GEMM_DOTS_A;
@@ -89,8 +98,7 @@ static void choose_way(weir_gemm *g, int level, bool constant_b) {
     g->way = WEIR_GEMM_SWEEP_B;
   else if (s->m <= 4 && s->b_column != 1 && s->a_k == 1)
     g->way = WEIR_GEMM_DOTS_B;
-  else if (level < 2 && s->dtype == WEIR_F32 && large && !constant_b &&
-           s->m >= 64 && s->n >= 64 && (double)s->m * (double)s->n >= 65536)
+  else if (!constant_b && suits_library(s, level))
     g->way = WEIR_GEMM_LIBRARY;
 }
 

@@ -73,7 +73,7 @@ typedef struct weir_gemm {
   int64_t turned_row; /* a is transposed first, to rows of this; 0: not */
   /* Of panels that all blocks share: whether a has some, the rows and columns
    * that have them at a time (0: no panels are shared), where b's begin. */
-  bool copy_a;
+  bool copy_a, whole_a; /* whole: all of a at once, else slice by slice */
   int64_t tall, wide;
   size_t panels_at;
   size_t scratch_bytes; /* shared: the splits' parts, a transposed, or panels */

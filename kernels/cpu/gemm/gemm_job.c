@@ -79,12 +79,15 @@ void weir_gemm_tiles(const weir_gemm *g, const weir_gemm_block *k,
     t.copy = b.copy;
     const char *b_at = t.b;
     const char *next = (const char *)t.b + b.tile * g->size;
-    const char *next_end = next + b.tile * g->size;
+    if (b.next && c + isa->columns >= k->j1) next = b.next;
+    int64_t fetched = 0;
+    t.ahead_step = b.k * g->size;
     for (int64_t r = k->i0; r < k->i1; r += isa->rows) {
       t.m = weir_gemm_least(isa->rows, k->i1 - r);
       t.c = k->c + (r * g->s.n + c) * g->size;
-      t.ahead = next < next_end ? next : (const char *)t.a + a.tile * g->size;
-      next += 16 * t.k;
+      t.ahead = fetched < t.k ? next + fetched * t.ahead_step
+                              : (const char *)t.a + a.tile * g->size;
+      if (!t.copy) fetched += (t.k + WEIR_GEMM_AHEAD - 1) / WEIR_GEMM_AHEAD;
       isa->tile(&t);
       t.a = (const char *)t.a + a.tile * g->size;
       if (t.copy) {

@@ -35,6 +35,7 @@ typedef struct weir_gemm_source {
   const char *at;
   int64_t k, tile, row;
   char *copy; /* of b: where each panel is made by its first tile; or NULL */
+  const char *next; /* of b: what is read after the block; NULL: what follows */
 } weir_gemm_source;
 
 static inline int64_t weir_gemm_least(int64_t a, int64_t b) {

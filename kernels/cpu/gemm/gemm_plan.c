@@ -29,20 +29,26 @@ enum {
   TURN_COLUMNS = 1024 /* at least, to transpose a for oneDNN */
 };
 
-/* With AVX2; docs/decisions.md has the measurements. */
+/* With AVX2 and AVX-512; docs/decisions.md has the measurements. */
 enum {
-  PANEL_BYTES = 16 << 10, /* of b, half of the first cache */
-  SHARED_COLUMNS = 256,   /* at least, for a to be packed */
+  PANEL_BYTES = 16 << 10,      /* of b, half of the first cache */
+  PANEL_BYTES_WIDE = 32 << 10, /* the same with AVX-512 */
+  NEAR_COLUMNS = 512, /* of a b that stays in a second cache, at most */
+  NEAR_BYTES = 1 << 20,
+  WHOLE_BYTES = 4 << 20, /* of a, at most, to be packed all at once */
+  SHARED_COLUMNS = 256,  /* at least, for a to be packed */
   SHARED_ROWS = 48,
   SHARED_B_ROWS = 600, /* from here on making panels of b once pays */
   LONG_ROW = 768,      /* of a matrix that is swept */
   SHARED_PART = 2048 /* rows and columns whose panels stay in the last cache */
 };
 static const double kSharedFlops = 1.6e7;
-static const double kBlockFlops = 2e6;     /* at least, to be handed over */
+static const double kSharedFlopsWide = 6.4e7; /* the same with AVX-512 */
+static const double kBlockFlops = 2e6;        /* at least, to be handed over */
 static const double kLibraryFlops = 1.5e8; /* oneDNN is faster from here on */
-static const double kBatchFlops = 6.4e7;   /* matrices of a batch are shared
-                                              out in turn from here on */
+static const double kOwnFlops = 5e8; /* with AVX-512 no longer from here on */
+static const double kBatchFlops = 6.4e7; /* matrices of a batch are shared
+                                            out in turn from here on */
 
 static int64_t ceil_div(int64_t a, int64_t b) {
   return a / b + (a % b != 0);
@@ -69,12 +75,20 @@ static bool is_middling(const weir_gemm_shape *s) {
   return s->m >= MIDDLE_ROWS && s->m < MANY_ROWS;
 }
 
-/* Vectors first: a tile of one row would waste all but one of its sums. Then
- * oneDNN, for products so large that its own packing pays; with AVX2 own tiles
- * are as fast there (docs/decisions.md). */
-static void choose_way(weir_gemm *g, bool avx2, bool constant_b) {
+/* oneDNN packs whole products well; own tiles are as fast with AVX2, and with
+ * AVX-512 for few rows and very large products (docs/decisions.md). */
+static bool suits_library(const weir_gemm_shape *s, int level) {
+  double flops = flops_of(s);
+  if (level == 2 || s->dtype != WEIR_F32 || flops < kLibraryFlops ||
+      s->n < 64 || (double)s->m * (double)s->n < 65536)
+    return false;
+  if (level >= 3) return s->m >= MANY_ROWS && flops < kOwnFlops;
+  return s->m >= 64 && !is_middling(s);
+}
+
+/* Vectors first: a tile of one row would waste all but one of its sums. */
+static void choose_way(weir_gemm *g, int level, bool constant_b) {
   const weir_gemm_shape *s = &g->s;
-  bool large = flops_of(s) >= kLibraryFlops && !is_middling(s);
   g->way = WEIR_GEMM_TILES;
   if (s->n == 1 && s->a_k == 1)
     g->way = WEIR_GEMM_DOTS_A;
@@ -84,8 +98,7 @@ static void choose_way(weir_gemm *g, bool avx2, bool constant_b) {
     g->way = WEIR_GEMM_SWEEP_B;
   else if (s->m <= 4 && s->b_column != 1 && s->a_k == 1)
     g->way = WEIR_GEMM_DOTS_B;
-  else if (!avx2 && s->dtype == WEIR_F32 && large && !constant_b &&
-           s->m >= 64 && s->n >= 64 && (double)s->m * (double)s->n >= 65536)
+  else if (!constant_b && suits_library(s, level))
     g->way = WEIR_GEMM_LIBRARY;
 }
 
@@ -106,23 +119,41 @@ static void choose_copy(weir_gemm *g, bool constant_b) {
     g->copy_b = WEIR_GEMM_LOCAL;
 }
 
-/* With AVX2 the first tile of a panel makes it while it computes. It pays from
- * the second tile on, and rows of b then need not share cache sets. */
-static void choose_made_by_tile(weir_gemm *g) {
+/* Rows of a share few sets of the first cache. */
+static bool is_aliased(const weir_gemm *g) {
+  return g->s.m > g->isa->rows && g->s.a_row * g->size % 4096 == 0;
+}
+
+/* With AVX-512 tiles are done so soon that panels pay later: not for small
+ * products, nor for few columns of a b that stays in a second cache. */
+static bool is_too_small(const weir_gemm *g, int level) {
   const weir_gemm_shape *s = &g->s;
+  if (level < 3) return false;
+  return flops_of(s) < kSharedFlopsWide ||
+         (s->b_column == 1 && s->n <= NEAR_COLUMNS && !is_aliased(g) &&
+          s->k * s->n * g->size <= NEAR_BYTES);
+}
+
+/* The first tile of a panel makes it while it computes. It pays from the second
+ * tile on, and rows of b then need not share cache sets. */
+static void choose_made_by_tile(weir_gemm *g, int level) {
+  const weir_gemm_shape *s = &g->s;
+  if (is_too_small(g, level)) return;
   if (g->way == WEIR_GEMM_TILES && g->copy_b == WEIR_GEMM_DIRECT &&
       s->m > g->isa->rows && s->n >= 2 * g->isa->columns && s->k >= 64)
     g->copy_b = WEIR_GEMM_LOCAL;
 }
 
-/* Whether a's panels are made slice by slice for all blocks, and b's too: with
- * AVX2, where a is large or its rows share few cache sets. Packing an element
- * of a takes about as long as 30 columns' work on it, hence SHARED_COLUMNS. */
-static void choose_shared(weir_gemm *g) {
+/* Whether a's panels are made for all blocks, and b's too: where a is large or
+ * its rows share few cache sets. Packing an element of a takes about as long as
+ * 30 columns' work on it, hence SHARED_COLUMNS. Where b's panels are not made
+ * with a's, a small a is packed for the whole sum at once: threads then wait
+ * for each other once, not in each slice. */
+static void choose_shared(weir_gemm *g, int level) {
   const weir_gemm_shape *s = &g->s;
-  bool aliased = s->m > g->isa->rows && s->a_row * g->size % 4096 == 0;
   if (g->way != WEIR_GEMM_TILES || g->batch_blocks || s->n < SHARED_COLUMNS ||
-      (s->m < SHARED_ROWS && !aliased) || flops_of(s) < kSharedFlops)
+      (s->m < SHARED_ROWS && !is_aliased(g)) || flops_of(s) < kSharedFlops ||
+      is_too_small(g, level))
     return;
   if (g->copy_b != WEIR_GEMM_GIVEN &&
       (s->b_column != 1 || s->m >= SHARED_B_ROWS))
@@ -130,20 +161,27 @@ static void choose_shared(weir_gemm *g) {
   g->copy_a = true;
   g->tall = SHARED_PART / g->isa->rows * g->isa->rows;
   g->wide = SHARED_PART / g->isa->columns * g->isa->columns;
+  g->whole_a = g->copy_b != WEIR_GEMM_SHARED && s->m <= g->tall &&
+               s->m * s->k * g->size <= WHOLE_BYTES;
+  if (g->whole_a) g->wide = s->n;
 }
 
 /* Rows of b whose distance is a multiple of 4096 bytes share few sets of the
  * second cache: slices are half as deep then. With AVX2 a panel that is made in
  * the run takes half of a first cache of 32 KiB (the rule of BLIS: Low et al.,
  * ACM TOMS 43 (2016), article 12), which every processor with that set has: the
- * depth decides about rounding, so it must not follow the machine. */
-static void choose_slices(weir_gemm *g, bool avx2) {
+ * depth decides about rounding, so it must not follow the machine. With AVX-512
+ * a panel is twice as wide and may fill 32 KiB: it comes from the second cache
+ * as fast as it is needed, and c is touched half as often. */
+static void choose_slices(weir_gemm *g, int level) {
   int64_t k = g->s.k, depth = DEPTH;
   bool made = g->copy_b == WEIR_GEMM_LOCAL || g->copy_b == WEIR_GEMM_SHARED;
   if (g->way == WEIR_GEMM_TILES && g->copy_b == WEIR_GEMM_DIRECT &&
       g->s.b_k * g->size % 4096 == 0)
     depth = DEPTH / 2;
-  if (avx2 && made) depth = PANEL_BYTES / (g->isa->columns * g->size);
+  if (level >= 2 && made)
+    depth = (level >= 3 ? PANEL_BYTES_WIDE : PANEL_BYTES) /
+            (g->isa->columns * g->size);
   g->slices = ceil_div(k, depth);
   g->kc = g->slices > 0 ? ceil_div(k, g->slices) : 1;
   g->slices = ceil_div(k, g->kc);
@@ -230,7 +268,8 @@ static void choose_shared_blocks(weir_gemm *g) {
   }
   g->tall = least(g->tall, ceil_div(g->s.m, a) * a);
   g->wide = least(g->wide, ceil_div(g->s.n, b) * b);
-  (void)bytes_of(g->tall, g->kc, g->size, &a_bytes);
+  (void)bytes_of(g->tall, g->whole_a ? g->slices * g->kc : g->kc, g->size,
+                 &a_bytes);
   if (g->copy_b == WEIR_GEMM_SHARED)
     (void)bytes_of(g->wide, g->kc, g->size, &b_bytes);
   g->panels_at = a_bytes;
@@ -304,11 +343,12 @@ static const char *text_of(const weir_gemm *g) {
   switch (g->way) {
     case WEIR_GEMM_TILES:
       if (g->tall > 0 && g->copy_b == WEIR_GEMM_GIVEN)
-        return "tiles, a packed by slice, b once";
+        return g->whole_a ? "tiles, a packed, b once"
+                          : "tiles, a packed by slice, b once";
       if (g->tall > 0)
-        return g->copy_b == WEIR_GEMM_SHARED
-                   ? "tiles, a and b packed by slice"
-                   : "tiles, a packed by slice, b by block";
+        return g->copy_b == WEIR_GEMM_SHARED ? "tiles, a and b packed by slice"
+               : g->whole_a                  ? "tiles, a packed, b by block"
+                            : "tiles, a packed by slice, b by block";
       return g->copy_b == WEIR_GEMM_GIVEN   ? "tiles, b packed once"
              : g->copy_b == WEIR_GEMM_LOCAL ? "tiles, b packed by block"
                                             : "tiles";
@@ -325,7 +365,7 @@ static const char *text_of(const weir_gemm *g) {
 
 void weir_gemm_plan(const weir_gemm_shape *shape, const weir_isa *isa,
                     bool constant_b, weir_gemm *out) {
-  bool avx2 = weir_isa_level(isa) == 2;
+  int level = weir_isa_level(isa);
   memset(out, 0, sizeof *out);
   out->s = *shape;
   out->isa = shape->dtype == WEIR_F64 ? isa->gemm_f64 : isa->gemm_f32;
@@ -333,11 +373,11 @@ void weir_gemm_plan(const weir_gemm_shape *shape, const weir_isa *isa,
   out->size = shape->dtype == WEIR_F64 ? 8 : 4;
   out->batch_blocks = shape->batches > 1 && flops_of(shape) < kBatchFlops;
   constant_b = constant_b && shape->batch_rank == 0;
-  choose_way(out, avx2, constant_b);
+  choose_way(out, level, constant_b);
   choose_copy(out, constant_b);
-  if (avx2) choose_made_by_tile(out);
-  if (avx2) choose_shared(out);
-  choose_slices(out, avx2);
+  if (level >= 2) choose_made_by_tile(out, level);
+  if (level >= 2) choose_shared(out, level);
+  choose_slices(out, level);
   if (out->tall > 0)
     choose_shared_blocks(out);
   else if (out->way == WEIR_GEMM_TILES)
@@ -345,7 +385,7 @@ void weir_gemm_plan(const weir_gemm_shape *shape, const weir_isa *isa,
   else if (out->way == WEIR_GEMM_LIBRARY)
     choose_library_blocks(out);
   else
-    choose_vector_blocks(out, avx2);
+    choose_vector_blocks(out, level == 2);
   choose_splits(out);
   if (out->way == WEIR_GEMM_LIBRARY) choose_turn(out);
   if (out->splits > 1)

@@ -12,6 +12,8 @@
  * these. All strides count elements. Every element of c is one sum in the order
  * of k, in tiles of every size. */
 
+enum { WEIR_GEMM_AHEAD = 4 };
+
 /* c[i * c_row + j] (+)= sum over p of a[i * a_row + p * a_k] *
  * b[p * b_k + j], i < m, j < n, p < k. */
 typedef struct weir_gemm_tile {
@@ -22,9 +24,11 @@ typedef struct weir_gemm_tile {
   bool add;        /* to the values of c; else they are overwritten */
   /* Not NULL: b's panel is written here, as pack would. */
   void *copy;
-  /* Memory of 16 k bytes that is wanted soon: tiles on panels fetch it while
-   * they compute. Any address will do, as nothing is read. */
+  /* Memory that is wanted soon: while they compute, tiles on panels fetch a row
+   * of a panel of b each WEIR_GEMM_AHEAD steps, rows ahead_step bytes apart.
+   * Any address will do, as nothing is read. */
   const void *ahead;
+  int64_t ahead_step;
 } weir_gemm_tile;
 
 struct weir_gemm_table {

@@ -137,6 +137,13 @@ INLINE void fetch(const weir_gemm_tile *t, const int rows, const int vecs) {
       __builtin_prefetch((REAL *)t->c + i * t->c_row + j * WIDTH, 1);
 }
 
+/* The same for one row of a whole tile. Tiles on panels spread these over their
+ * first steps: the processor has few places for lines under way. */
+INLINE void fetch_c(const REAL *row) {
+#pragma GCC unroll 2
+  for (int j = 0; j < VECS; j++) __builtin_prefetch(row + j * WIDTH, 1);
+}
+
 /* What a tile's steps have in common; constants, but for a_row and lanes. */
 typedef struct manner {
   int64_t a_row;
@@ -164,8 +171,31 @@ INLINE void step(vr sums[ROWS][VECS], const REAL *a, const REAL *b, REAL *copy,
   }
 }
 
-/* Steps for which one line of |ahead| is fetched. */
-enum { AHEAD = 4 };
+/* A row of a panel of |ahead| is fetched for each AHEAD steps; LINES of a row.
+ * Rows of a b that is no panel lie far apart: those FAR steps on are fetched,
+ * as no prefetcher would. With AVX-512 tiles of up to FEW_ROWS do so too, which
+ * wait for b more than they compute. */
+enum {
+  AHEAD = WEIR_GEMM_AHEAD,
+  LINES = (COLUMNS * (int)sizeof(REAL) + 63) / 64,
+  FAR = 16,
+  FEW_ROWS = WEIR_ISA_LANES == 16 ? 8 : 0
+};
+
+/* With AVX-512 to the second cache: a whole panel would drive the present one,
+ * of 32 KiB, out of the first. With AVX2 there is room for two. */
+INLINE void fetch_far_row(const void *row) {
+#pragma GCC unroll 2
+  for (int i = 0; i < LINES; i++)
+    __builtin_prefetch((const char *)row + 64 * i, 0,
+                       WEIR_ISA_LANES == 16 ? 2 : 3);
+}
+
+INLINE void fetch_row(const void *row) {
+#pragma GCC unroll 2
+  for (int i = 0; i < LINES; i++)
+    __builtin_prefetch((const char *)row + 64 * i);
+}
 
 /* |packed|: a and b are panels, whose steps are constants. */
 INLINE void tile_body(const weir_gemm_tile *t, const int rows, const int vecs,
@@ -180,28 +210,36 @@ INLINE void tile_body(const weir_gemm_tile *t, const int rows, const int vecs,
   for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
     for (int j = 0; j < vecs; j++) sums[i][j] = (vr){0};
-  if (t->add) fetch(t, rows, vecs);
+  if (!packed && t->add) fetch(t, rows, vecs);
   int64_t p = 0;
+  const REAL *c = t->c;
+  const char *ahead = t->ahead;
+  const int64_t c_row = t->c_row, ahead_step = t->ahead_step;
   if (packed)
 #pragma GCC unroll 1
     for (; p + AHEAD <= t->k; p += AHEAD, a += AHEAD * a_k, b += AHEAD * b_k) {
-      __builtin_prefetch((const char *)t->ahead + p * (64 / AHEAD));
+      if (p < AHEAD * ROWS) {
+        fetch_c(c);
+        c += c_row;
+      }
+      fetch_far_row(ahead);
+      ahead += ahead_step;
 #pragma GCC unroll 4
       for (int i = 0; i < AHEAD; i++)
         step(sums, a + i * a_k, b + i * b_k, NULL, how);
     }
 #pragma GCC unroll 1
-  for (; p < t->k; p++, a += a_k, b += b_k) step(sums, a, b, NULL, how);
+  for (; p < t->k; p++, a += a_k, b += b_k) {
+    if (!packed && rows <= FEW_ROWS && !partial) fetch_row(b + FAR * b_k);
+    step(sums, a, b, NULL, how);
+  }
   if (t->add)
     write_tile(t, sums, rows, vecs, partial, true);
   else
     write_tile(t, sums, rows, vecs, partial, false);
 }
 
-/* A whole tile that also makes b's panel, for the tiles below it. Rows of b lie
- * far apart: those FAR steps on are fetched, as no prefetcher would. */
-enum { FAR = 16 };
-
+/* A whole tile that also makes b's panel, for the tiles below it. */
 static void tile_copy(const weir_gemm_tile *t) {
   const REAL *a = t->a, *b = t->b;
   const int64_t a_k = t->a_k, b_k = t->b_k;
@@ -215,7 +253,7 @@ static void tile_copy(const weir_gemm_tile *t) {
   if (t->add) fetch(t, ROWS, VECS);
 #pragma GCC unroll 1
   for (int64_t p = 0; p < t->k; p++, a += a_k, b += b_k, copy += COLUMNS) {
-    __builtin_prefetch(b + FAR * b_k);
+    fetch_row(b + FAR * b_k);
     step(sums, a, b, copy, how);
   }
   write_tile(t, sums, ROWS, VECS, false, t->add);

@@ -122,7 +122,7 @@ static weir_status add_unit(filler *f, uint32_t u) {
                : f->joined[u]                ? u
                                              : WEIR_PLACE_NONE};
   uint32_t n = weir_place_add_node(f->b, &spec);
-  assert(n == u && (unit->with == WEIR_PLACE_NONE || unit->with < u));
+  assert(unit->with == WEIR_PLACE_NONE || unit->with < u);
   for (uint32_t m = 0; m < unit->member_count; m++) {
     const weir_node *node = &g->nodes[l->members[unit->first_member + m]];
     for (uint32_t i = 0; i < node->output_count; i++) {

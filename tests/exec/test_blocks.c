@@ -131,15 +131,12 @@ static weir_tensor *run(net *n, int threads,
   assert_ok(weir_exec_session_create(&n->world.env, pool, n->graph, options,
                                      &session, &err),
             &err);
+  weir_exec_request request = {
+      .feeds = &feed, .feed_count = 1, .fetches = &out, .fetch_count = 1};
   /* Empty lanes are looked at too. */
   weir_run_options trap = {.trap_nan = true};
-  weir_exec_request request = {.feeds = &feed,
-                               .feed_count = 1,
-                               .fetches = &out,
-                               .fetch_count = 1,
-                               .options = &trap};
   assert_ok(weir_exec_bind(session, &request, &binding, &err), &err);
-  assert_ok(weir_binding_run(binding, NULL, &err), &err);
+  assert_ok(weir_binding_run(binding, &trap, &err), &err);
   text_sink *sink = calloc(1, sizeof *sink);
   weir_writer writer = {sink, keep_text};
   assert_true(weir_binding_describe(binding, &writer));

@@ -167,7 +167,7 @@ static void check_alone(setup *t, const shape *s, const how *h,
     float *y = bed_memory((size_t)padded(&t->out) * sizeof(float));
     void *io[4] = {x != NULL ? x : t->data[0], t->data[1],
                    s->bias ? t->data[2] : NULL, y};
-    const weir_kernel_def *kernel = bed_kernel("cpu.conv2d.onednn");
+    const weir_kernel_def *kernel = bed_kernel("cpu.conv2d.blocked");
     weir_why why = {""};
     bool few = s->kh * s->kw == 1 && s->oc < 128 && s->stride[0] == 1 &&
                !h->x_blocks && !h->y_blocks && s->h * s->w > 1;
@@ -262,7 +262,7 @@ static void check_group(setup *t, const shape *s, const how *h,
                  t->data[3],
                  residual != NULL ? residual : t->data[4],
                  y};
-  const weir_group_kernel_def *kernel = bed_group("cpu.conv2d_onednn_fused");
+  const weir_group_kernel_def *kernel = bed_group("cpu.conv2d_blocked_fused");
   weir_why why = {""};
   if (kernel->accepts(&c.group, &why)) {
     bed_run_group(kernel, &c.group, io, BED_SCRAMBLED);
@@ -313,7 +313,7 @@ static void test_refusals(void **state) {
     setup t;
     weir_why why = {""};
     setup_make(&t, &kCases[i].s);
-    assert_false(bed_kernel("cpu.conv2d.onednn")->accepts(&t.call, &why));
+    assert_false(bed_kernel("cpu.conv2d.blocked")->accepts(&t.call, &why));
     if (strstr(why.text, kCases[i].says) == NULL)
       fail_msg("case %zu says '%s'", i, why.text);
     setup_release(&t);

@@ -17,6 +17,7 @@
 
 #include "kernels/cpu/conv/conv_blocked_plan.h"
 #include "kernels/cpu/conv/conv_plan.h"
+#include "kernels/cpu/conv/conv_point.h"
 #include "kernels/cpu/ew/ew_build.h"
 #include "kernels/cpu/ew/ew_run.h"
 #include "kernels/cpu/gemm/matmul_shape.h"
@@ -76,9 +77,13 @@ static const float *filters_of(const weir_conv_blocked *p, const float *w,
 
 static weir_status pack(const weir_conv_blocked *p, const float *w, int64_t k,
                         char *packed, char *own, weir_error *err) {
+  packed += (size_t)k * p->packed_bytes;
+  if (p->point) {
+    weir_conv_point_pack(p, w, k, (float *)(void *)packed);
+    return WEIR_OK;
+  }
   w = filters_of(p, w, k * p->piece, (float *)(void *)own);
-  return weir_onednn_conv_pack(p->conv, w, packed + (size_t)k * p->packed_bytes,
-                               own + p->own_w_bytes, err);
+  return weir_onednn_conv_pack(p->conv, w, packed, own + p->own_w_bytes, err);
 }
 
 static void pack_piece(void *arg, int64_t k, int worker) {
@@ -185,59 +190,107 @@ static const float *input_of(const job *j, int64_t image, int64_t o,
   return own;
 }
 
-/* The bias of a piece from channel |o| on, or a copy with 0 for empty lanes. */
-static const float *bias_at(const job *j, int64_t o, float *own) {
+/* A block of work: some output channels of some pixels of an image. */
+typedef struct place {
+  int64_t image, k, o;  /* within this turn; piece; its first output channel */
+  int64_t from, pixels; /* of y */
+  int64_t channels;     /* of y, lanes included */
+} place;
+
+static place place_of(const job *j, int64_t index) {
+  const weir_conv_blocked *p = j->p;
+  place at = {.from = index % p->strips * p->strip, .pixels = p->strip};
+  index /= p->strips;
+  at.image = index % j->images;
+  at.k = index / j->images;
+  at.o = at.k * p->piece;
+  at.channels = p->out_padded - at.o;
+  if (at.channels > p->piece) at.channels = p->piece;
+  if (at.pixels > p->out_pixels - at.from) at.pixels = p->out_pixels - at.from;
+  assert(j->first + at.image < p->dims.n && at.k < p->pieces);
+  return at;
+}
+
+/* The bias of a piece, or a copy with 0 for empty lanes. */
+static const float *bias_at(const job *j, const place *at, float *own) {
   const weir_conv_blocked *p = j->p;
   if (p->bias_io < 0) return NULL;
-  const float *bias = (const float *)j->args->io[p->bias_io] + o;
-  int64_t there = p->out_channels - o;
-  if (there >= p->piece) return bias;
+  const float *bias = (const float *)j->args->io[p->bias_io] + at->o;
+  int64_t there = p->out_channels - at->o;
+  if (there >= at->channels) return bias;
   memcpy(own, bias, (size_t)there * sizeof *own);
-  memset(own + there, 0, (size_t)(p->piece - there) * sizeof *own);
+  memset(own + there, 0, (size_t)(at->channels - there) * sizeof *own);
   return own;
 }
 
-/* What follows oneDNN's call: to rows, or empty lanes cleared. Returns how many
- * channels of y lie from |y| on. */
-static int64_t place_piece(const weir_conv_blocked *p, float *y,
-                           const float *own_y, int64_t o) {
-  int64_t left = p->out_channels - o,
-          last = p->out_channels / p->lanes * p->lanes;
-  if (!p->y_plain) {
-    if (left < p->piece)
-      clear_lanes(p, y + (last - o) * p->out_pixels, p->out_channels - last,
-                  p->out_pixels);
-    return p->piece;
+static void compute(job *j, const place *at, float *y, char *own) {
+  const weir_conv_blocked *p = j->p;
+  char *own_w = own + p->own_x_bytes + p->own_y_bytes;
+  const float *x = input_of(j, at->image, at->o, (float *)(void *)own);
+  const float *bias = bias_at(j, at, (float *)(void *)own_w);
+  const void *packed = j->packed + (size_t)at->k * p->packed_bytes;
+  if (p->point) {
+    weir_conv_point_io io = {.x = x,
+                             .packed = packed,
+                             .bias = bias,
+                             .y = y,
+                             .at = at->from,
+                             .pixels = at->pixels,
+                             .vectors = at->channels / p->lanes};
+    weir_conv_point_run(p, &io);
+    return;
   }
-  for (int64_t v = 0; v < p->piece; v += p->lanes)
-    p->isa->rows->transpose(y + v * p->out_pixels, p->out_pixels,
-                            own_y + v * p->out_pixels, p->lanes, p->out_pixels,
-                            lanes_at(p, o + v, p->out_channels));
-  return left < p->piece ? left : p->piece;
+  weir_onednn_conv_io io = {.x = x,
+                            .packed = packed,
+                            .bias = bias,
+                            .y = y,
+                            .scratch = own_w + p->own_w_bytes};
+  note(j, weir_onednn_conv_run(p->conv, &io, NULL));
+}
+
+/* A piece goes to rows, or its empty lanes are cleared. |y|: the piece's. */
+static void place_piece(const weir_conv_blocked *p, const place *at, float *y,
+                        const float *own_y) {
+  for (int64_t v = 0; v < at->channels; v += p->lanes) {
+    int64_t there = lanes_at(p, at->o + v, p->out_channels);
+    float *to = y + v * p->out_pixels;
+    if (p->y_plain)
+      p->isa->rows->transpose(to, p->out_pixels, own_y + v * p->out_pixels,
+                              p->lanes, p->out_pixels, there);
+    else
+      clear_lanes(p, to + at->from * p->lanes, there, at->pixels);
+  }
+}
+
+/* Followers on the elements of a piece, the first of which is |first|. */
+static void follow(const job *j, const place *at, int64_t first,
+                   char *scratch) {
+  const weir_conv_blocked *p = j->p;
+  int64_t channels = at->channels, lanes = p->lanes;
+  if (p->y_plain && channels > p->out_channels - at->o)
+    channels = p->out_channels - at->o;
+  int64_t parts = p->strips == 1 ? 1 : channels / lanes;
+  int64_t size = channels / parts * p->out_pixels, skip = at->from * lanes;
+  int64_t count = p->strips == 1 ? size : at->pixels * lanes;
+  for (int64_t i = 0; i < parts; i++, first += size)
+    weir_ew_range(p->epilogue, j->args->io, first + skip, first + skip + count,
+                  scratch);
 }
 
 static void run_piece(void *arg, int64_t index, int worker) {
   job *j = arg;
   const weir_conv_blocked *p = j->p;
-  int64_t image = index % j->images, k = index / j->images;
-  int64_t o = k * p->piece, n = j->first + image;
+  place at = place_of(j, index);
   int64_t channels = p->y_plain ? p->out_channels : p->out_padded;
-  int64_t at = (n * channels + o) * p->out_pixels;
+  int64_t first = ((j->first + at.image) * channels + at.o) * p->out_pixels;
   char *own = j->own + (size_t)worker * own_bytes(p);
   float *own_y = (float *)(void *)(own + p->own_x_bytes);
-  float *own_w = (float *)(void *)(own + p->own_x_bytes + p->own_y_bytes);
-  float *y = (float *)j->args->io[p->y_io] + at;
-  weir_onednn_conv_io io = {.x = input_of(j, image, o, (float *)(void *)own),
-                            .packed = j->packed + (size_t)k * p->packed_bytes,
-                            .bias = bias_at(j, o, own_w),
-                            .y = p->y_plain ? own_y : y,
-                            .scratch = (char *)own_w + p->own_w_bytes};
-  assert(n < p->dims.n && k < p->pieces);
-  note(j, weir_onednn_conv_run(p->conv, &io, NULL));
-  int64_t count = place_piece(p, y, own_y, o);
+  float *y = (float *)j->args->io[p->y_io] + first;
+  compute(j, &at, p->y_plain ? own_y : y, own);
+  place_piece(p, &at, y, own_y);
   if (p->epilogue)
-    weir_ew_range(p->epilogue, j->args->io, at, at + count * p->out_pixels,
-                  (char *)io.scratch + p->own_bytes);
+    follow(j, &at, first,
+           own + own_bytes(p) - weir_scratch_align(p->epilogue->scratch_bytes));
 }
 
 static void blocks(job *j, int64_t count, weir_block_fn fn) {
@@ -265,7 +318,7 @@ static weir_status run(const weir_args *args) {
     j.images = p->dims.n - j.first;
     if (j.images > p->images) j.images = p->images;
     if (p->turns_x) blocks(&j, j.images * parts_of(p), turn_part);
-    blocks(&j, j.images * p->pieces, run_piece);
+    blocks(&j, j.images * p->pieces * p->strips, run_piece);
   }
   weir_status s = (weir_status)atomic_load(&j.status);
   if (s == WEIR_OK) return WEIR_OK;
@@ -279,6 +332,11 @@ static weir_status run(const weir_args *args) {
 static const char *text_of(const weir_conv_blocked *p) {
   if (p->depthwise) return "oneDNN, depthwise";
   bool plain = p->x_plain && !p->flat;
+  if (p->point)
+    return plain && p->y_plain ? "tiles in blocks, from and to rows"
+           : plain             ? "tiles in blocks, from rows"
+           : p->y_plain        ? "tiles in blocks, to rows"
+                               : "tiles in blocks";
   return plain && p->y_plain ? "oneDNN in blocks, from and to rows"
          : plain             ? "oneDNN in blocks, from rows"
          : p->y_plain        ? "oneDNN in blocks, to rows"
@@ -313,6 +371,7 @@ static weir_status make(weir_conv_blocked *p, const float *w,
                         const weir_prepared *out, weir_error *err) {
   weir_onednn_conv_spec spec;
   if (out->sizes_only) return WEIR_OK;
+  if (p->point) return w != NULL ? pack_all(p, w, err) : WEIR_OK;
   weir_conv_blocked_spec(p, &spec);
   WEIR_TRY(weir_onednn_conv_create(&spec, p->alloc, &p->conv, err));
   size_t packed = weir_onednn_conv_packed_bytes(p->conv), all = 0;
@@ -350,13 +409,13 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   weir_conv_blocked *p = weir_arena_alloc(out->arena, sizeof *p);
   if (!p) return weir_fail_memory(err, sizeof *p);
   if (!weir_conv_blocked_plan(call, call->out[0].layout, p, NULL))
-    return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.onednn: not accepted");
+    return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.blocked: not accepted");
   return prepare_plan(p, call->in[1].value, out, err);
 }
 
-const weir_kernel_def weir_kernel_cpu_conv2d_onednn = {
+const weir_kernel_def weir_kernel_cpu_conv2d_blocked = {
     .op = "conv2d",
-    .name = "cpu.conv2d.onednn",
+    .name = "cpu.conv2d.blocked",
     .device = WEIR_CPU,
     .types = WEIR_F32,
     .accepts = accepts,
@@ -429,7 +488,7 @@ static weir_status group_prepare(const weir_group *group, weir_prepared *out,
   weir_ew_room room;
   if (!p) return weir_fail_memory(err, sizeof *p);
   if (!plan_group(group, p, &room, NULL))
-    return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.onednn: not accepted");
+    return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.blocked: not accepted");
   if (room.ew.step_count > 0) {
     p->epilogue = weir_ew_keep(&room, out->arena);
     if (!p->epilogue) return weir_fail_memory(err, sizeof(weir_ew));
@@ -437,8 +496,8 @@ static weir_status group_prepare(const weir_group *group, weir_prepared *out,
   return prepare_plan(p, group->in[p->w_io].value, out, err);
 }
 
-const weir_group_kernel_def weir_group_cpu_conv2d_onednn = {
-    .name = "cpu.conv2d_onednn_fused",
+const weir_group_kernel_def weir_group_cpu_conv2d_blocked = {
+    .name = "cpu.conv2d_blocked_fused",
     .device = WEIR_CPU,
     .accepts = group_accepts,
     .layouts = true,

@@ -29,6 +29,7 @@ typedef struct weir_conv_blocked {
   bool flat; /* x has 1 to 3 channels and is read as it lies */
   bool thin; /* 1 x 1 windows with a stride: pixels are left out */
   bool x_plain, y_plain;
+  bool point;   /* windows of one pixel by own tiles (conv_point.h) */
   bool turns_x; /* into scratch, for all pieces of an image */
   int lanes;
   int32_t x_io, w_io, bias_io, y_io; /* operands of the run; bias -1: none */
@@ -36,6 +37,8 @@ typedef struct weir_conv_blocked {
   int64_t padded, out_padded; /* the same with the empty lanes in blocks */
   int64_t pixels, out_pixels; /* as the primitive sees them */
   int64_t piece, pieces; /* output channels of a piece; pieces of an image */
+  int64_t strip, strips; /* pixels of a strip, strips of an image: each piece
+                            of each strip is a block of work */
   int64_t part;          /* blocks of lanes of x that are turned as one job */
   int64_t images;        /* turned at a time */
   bool small;            /* not worth a second thread */

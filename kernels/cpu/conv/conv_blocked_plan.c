@@ -17,6 +17,7 @@
 
 #include "kernels/cpu/conv/conv_blocked.h"
 #include "kernels/cpu/isa/choose.h"
+#include "kernels/cpu/isa/point.h"
 #include "kernels/registry.h"
 #include "runtime/base/size.h"
 
@@ -27,6 +28,8 @@ enum {
   kBlocks = 8,              /* wanted */
   kKernel = 16,             /* rows or columns of a window, at most */
   kFewOut = 128,            /* for which turning x does not pay */
+  kStrip = 24,              /* pixels of a strip, at least */
+  kPoint = 4,               /* pixels for which own tiles pay */
   kFlat = 3                 /* channels that are read as they lie */
 };
 static const double kBlockFlops = 1e6, kSmallFlops = 2e6;
@@ -91,12 +94,44 @@ static void cut(weir_conv_blocked *p) {
   if (blocks > worth) blocks = worth;
   if (blocks > wanted) wanted = blocks;
   int64_t most = channels / (p->depthwise ? p->lanes : 4 * p->lanes);
+  if (most < 2 && d->n * groups == 1) most = channels / (2 * p->lanes);
   int64_t pieces = pieces_of(channels, p->lanes, wanted, most);
   p->piece = channels / pieces;
   p->pieces = pieces * groups;
   p->small = flops * (double)d->n < kSmallFlops;
   p->part = 1 + kJobFloats / (p->lanes * p->pixels);
+  p->strip = p->out_pixels;
+  p->strips = 1;
   assert(p->piece % p->lanes == 0 && p->piece * p->pieces == p->out_padded);
+}
+
+/* How many pieces and strips for own tiles: by pixels where values are more
+ * than weights, else by channels, so that the larger of the two is read once.
+ */
+static void cut_point(weir_conv_blocked *p) {
+  const weir_conv_dims *d = &p->dims;
+  int64_t panel = WEIR_POINT_VECTORS * p->lanes;
+  int64_t panels = (p->out_padded + panel - 1) / panel;
+  double weights = (double)p->out_channels * (double)p->channels;
+  double values = (double)(p->padded + p->out_padded) * (double)p->out_pixels;
+  int64_t blocks = (kBlocks + d->n - 1) / d->n;
+  int64_t worth = (int64_t)(2 * weights * (double)p->out_pixels / kBlockFlops);
+  int64_t wanted = 1 + (int64_t)(4 * values / kPieceBytes), pieces = 1;
+  if (blocks > worth) blocks = worth;
+  if (blocks > wanted) wanted = blocks;
+  if (values <= weights) pieces = wanted < panels ? wanted : panels;
+  p->strips = 1;
+  while (!p->y_plain && p->strips * pieces < wanted &&
+         p->out_pixels / (2 * p->strips) >= kStrip)
+    p->strips *= 2;
+  pieces = (wanted + p->strips - 1) / p->strips;
+  if (pieces > panels) pieces = panels;
+  p->piece = (panels + pieces - 1) / pieces * panel;
+  p->pieces = (p->out_padded + p->piece - 1) / p->piece;
+  p->strip = (p->out_pixels + p->strips - 1) / p->strips;
+  p->strips = (p->out_pixels + p->strip - 1) / p->strip;
+  p->part = 1 + kJobFloats / (p->lanes * p->pixels);
+  p->small = 2 * weights * (double)(p->out_pixels * d->n) < kSmallFlops;
 }
 
 static bool floats(int64_t a, int64_t b, int64_t c, size_t *out) {
@@ -113,7 +148,8 @@ static bool size_memory(weir_conv_blocked *p, weir_why *why) {
   const weir_conv_dims *d = &p->dims;
   size_t image = 0;
   int64_t window = d->window.kernel[0] * d->window.kernel[1];
-  int64_t taps = d->groups > 1 ? d->taps : p->padded * window;
+  int64_t channels = p->point ? p->channels : p->padded;
+  int64_t taps = d->groups > 1 ? d->taps : channels * window;
   bool ok = floats(p->piece, taps, 1, &p->packed_bytes) &&
             floats(p->padded, p->pixels, 1, &image);
   if (p->padded != p->channels || p->out_padded != p->out_channels)
@@ -169,7 +205,12 @@ bool weir_conv_blocked_plan(const weir_call *call, weir_layout y_layout,
   if (d->in_place && p->x_plain && p->y_plain && d->oc < kFewOut && !one_in)
     return weir_no(why, "1 x 1 to fewer than %d channels, from and to rows",
                    kFewOut);
-  cut(p);
+  p->point = d->groups == 1 && d->window.kernel[0] == 1 && !p->flat &&
+             d->window.kernel[1] == 1 && p->out_pixels >= kPoint;
+  if (p->point)
+    cut_point(p);
+  else
+    cut(p);
   return size_memory(p, why);
 }
 

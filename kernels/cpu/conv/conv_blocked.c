@@ -17,7 +17,7 @@
 
 #include "kernels/cpu/conv/conv_blocked_plan.h"
 #include "kernels/cpu/conv/conv_plan.h"
-#include "kernels/cpu/conv/conv_point.h"
+#include "kernels/cpu/conv/conv_tiles.h"
 #include "kernels/cpu/ew/ew_build.h"
 #include "kernels/cpu/ew/ew_run.h"
 #include "kernels/cpu/gemm/matmul_shape.h"
@@ -78,8 +78,9 @@ static const float *filters_of(const weir_conv_blocked *p, const float *w,
 static weir_status pack(const weir_conv_blocked *p, const float *w, int64_t k,
                         char *packed, char *own, weir_error *err) {
   packed += (size_t)k * p->packed_bytes;
-  if (p->point) {
-    weir_conv_point_pack(p, w, k, (float *)(void *)packed);
+  if (p->tiles) {
+    weir_conv_tiles_pack(p, w, k, (float *)(void *)packed,
+                         (float *)(void *)own);
     return WEIR_OK;
   }
   w = filters_of(p, w, k * p->piece, (float *)(void *)own);
@@ -165,7 +166,9 @@ static void turn_part(void *arg, int64_t k, int worker) {
                      ((j->first + image) * channels + c) * plane;
     float *dst = j->turned + (image * p->padded + c) * p->pixels;
     int64_t there = lanes_at(p, c, channels);
-    if (p->thin)
+    if (p->border_rows > 0)
+      weir_conv_tiles_turn(p, dst, x, there);
+    else if (p->thin)
       thin_out(p, dst, x, there);
     else
       turn(p, dst, x, there, plane);
@@ -229,15 +232,16 @@ static void compute(job *j, const place *at, float *y, char *own) {
   const float *x = input_of(j, at->image, at->o, (float *)(void *)own);
   const float *bias = bias_at(j, at, (float *)(void *)own_w);
   const void *packed = j->packed + (size_t)at->k * p->packed_bytes;
-  if (p->point) {
-    weir_conv_point_io io = {.x = x,
+  if (p->tiles) {
+    weir_conv_tiles_io io = {.x = x,
                              .packed = packed,
                              .bias = bias,
                              .y = y,
                              .at = at->from,
                              .pixels = at->pixels,
-                             .vectors = at->channels / p->lanes};
-    weir_conv_point_run(p, &io);
+                             .vectors = at->channels / p->lanes,
+                             .last = at->k == p->pieces - 1};
+    weir_conv_tiles_run(p, &io);
     return;
   }
   weir_onednn_conv_io io = {.x = x,
@@ -332,7 +336,7 @@ static weir_status run(const weir_args *args) {
 static const char *text_of(const weir_conv_blocked *p) {
   if (p->depthwise) return "oneDNN, depthwise";
   bool plain = p->x_plain && !p->flat;
-  if (p->point)
+  if (p->tiles)
     return plain && p->y_plain ? "tiles in blocks, from and to rows"
            : plain             ? "tiles in blocks, from rows"
            : p->y_plain        ? "tiles in blocks, to rows"
@@ -371,7 +375,7 @@ static weir_status make(weir_conv_blocked *p, const float *w,
                         const weir_prepared *out, weir_error *err) {
   weir_onednn_conv_spec spec;
   if (out->sizes_only) return WEIR_OK;
-  if (p->point) return w != NULL ? pack_all(p, w, err) : WEIR_OK;
+  if (p->tiles) return w != NULL ? pack_all(p, w, err) : WEIR_OK;
   weir_conv_blocked_spec(p, &spec);
   WEIR_TRY(weir_onednn_conv_create(&spec, p->alloc, &p->conv, err));
   size_t packed = weir_onednn_conv_packed_bytes(p->conv), all = 0;

@@ -6,14 +6,14 @@
 #include "kernels/cpu/ew/ew.h"
 #include "kernels/cpu/onednn/onednn_conv.h"
 
-/* Convolution by oneDNN in layouts of 8 or 16 channels side by side (C8, C16).
+/* Convolution in layouts of 8 or 16 channels side by side (C8, C16).
  *
- * One primitive computes some output channels of one image, a piece. Pieces are
- * even, so that one primitive serves all; a piece of one image is a block of
- * work. x and y are blocked or plain each: a plain x is turned into scratch for
- * some images at a time, a plain y piece by piece. A piece's followers run
- * while it is in the second cache: its elements lie together in either layout,
- * at the same place.
+ * One primitive of oneDNN computes some output channels of one image, a piece.
+ * Pieces are even, so that one primitive serves all; a piece of one image is a
+ * block of work. Own tiles take strips of pixels of a piece too. x and y are
+ * blocked or plain each: a plain x is turned into scratch for some images at a
+ * time, a plain y piece by piece. A piece's followers run while it is in the
+ * second cache: its elements lie together in either layout, at the same place.
  * The last block of channels may have empty lanes. Here they are channels whose
  * filters and bias are 0, so oneDNN sees whole blocks. They hold 0 in x, since
  * an infinity there times 0 would reach every sum, and in y: a piece clears
@@ -21,6 +21,8 @@
  * Depthwise pieces read their own input channels alone. Windows of one pixel
  * with a stride above 1 are turned into such without by leaving out pixels of
  * x. */
+enum { WEIR_CONV_TAPS = 49 }; /* of own tiles, at most */
+
 typedef struct weir_conv_blocked {
   const weir_isa *isa;
   const weir_allocator *alloc;
@@ -29,7 +31,7 @@ typedef struct weir_conv_blocked {
   bool flat; /* x has 1 to 3 channels and is read as it lies */
   bool thin; /* 1 x 1 windows with a stride: pixels are left out */
   bool x_plain, y_plain;
-  bool point;   /* windows of one pixel by own tiles (conv_point.h) */
+  bool tiles;   /* by own tiles, not by oneDNN (conv_tiles.h) */
   bool turns_x; /* into scratch, for all pieces of an image */
   int lanes;
   int32_t x_io, w_io, bias_io, y_io; /* operands of the run; bias -1: none */
@@ -39,9 +41,14 @@ typedef struct weir_conv_blocked {
   int64_t piece, pieces; /* output channels of a piece; pieces of an image */
   int64_t strip, strips; /* pixels of a strip, strips of an image: each piece
                             of each strip is a block of work */
-  int64_t part;          /* blocks of lanes of x that are turned as one job */
-  int64_t images;        /* turned at a time */
-  bool small;            /* not worth a second thread */
+  /* For own tiles: what a pixel reads of x, elements from its own place on; how
+   * far apart rows lie in x; pixels of a row of y. With a border, which
+   * windows of more than one pixel have: its rows, and the pixels of each. */
+  int64_t taps[WEIR_CONV_TAPS], tap_count, x_row, row;
+  int64_t border_rows, border_row;
+  int64_t part;   /* blocks of lanes of x that are turned as one job */
+  int64_t images; /* turned at a time */
+  bool small;     /* not worth a second thread */
   size_t packed_bytes, x_bytes;    /* of a piece; of |images| turned images */
   size_t own_x_bytes, own_y_bytes; /* of a worker's scratch, */
   size_t own_w_bytes; /* for a piece's filters or bias with the empty lanes, */

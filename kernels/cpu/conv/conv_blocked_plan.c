@@ -13,11 +13,13 @@
 #include "kernels/cpu/conv/conv_blocked_plan.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cpu/conv/conv_blocked.h"
+#include "kernels/cpu/conv/conv_tiles.h"
 #include "kernels/cpu/isa/choose.h"
-#include "kernels/cpu/isa/point.h"
+#include "kernels/cpu/isa/conv_tiles.h"
 #include "kernels/registry.h"
 #include "runtime/base/size.h"
 
@@ -29,6 +31,7 @@ enum {
   kKernel = 16,             /* rows or columns of a window, at most */
   kFewOut = 128,            /* for which turning x does not pay */
   kStrip = 24,              /* pixels of a strip, at least */
+  kEven = 8,                /* rows of which one more or less is little */
   kPoint = 4,               /* pixels for which own tiles pay */
   kFlat = 3                 /* channels that are read as they lie */
 };
@@ -105,14 +108,21 @@ static void cut(weir_conv_blocked *p) {
   assert(p->piece % p->lanes == 0 && p->piece * p->pieces == p->out_padded);
 }
 
+/* Whether twice as many strips are long enough, and nearly even. */
+static bool halves(const weir_conv_blocked *p, int64_t strips) {
+  int64_t rows = p->border_rows > 0 ? p->dims.oh : p->out_pixels;
+  if (p->out_pixels / (2 * strips) < kStrip) return false;
+  return rows % (2 * strips) == 0 || rows / (2 * strips) >= kEven;
+}
+
 /* How many pieces and strips for own tiles: by pixels where values are more
  * than weights, else by channels, so that the larger of the two is read once.
  */
-static void cut_point(weir_conv_blocked *p) {
+static void cut_tiles(weir_conv_blocked *p) {
   const weir_conv_dims *d = &p->dims;
-  int64_t panel = WEIR_POINT_VECTORS * p->lanes;
+  int64_t panel = WEIR_CONV_VECTORS * p->lanes;
   int64_t panels = (p->out_padded + panel - 1) / panel;
-  double weights = (double)p->out_channels * (double)p->channels;
+  double weights = (double)p->out_channels * (double)d->taps;
   double values = (double)(p->padded + p->out_padded) * (double)p->out_pixels;
   int64_t blocks = (kBlocks + d->n - 1) / d->n;
   int64_t worth = (int64_t)(2 * weights * (double)p->out_pixels / kBlockFlops);
@@ -121,14 +131,14 @@ static void cut_point(weir_conv_blocked *p) {
   if (blocks > wanted) wanted = blocks;
   if (values <= weights) pieces = wanted < panels ? wanted : panels;
   p->strips = 1;
-  while (!p->y_plain && p->strips * pieces < wanted &&
-         p->out_pixels / (2 * p->strips) >= kStrip)
+  while (!p->y_plain && p->strips * pieces < wanted && halves(p, p->strips))
     p->strips *= 2;
   pieces = (wanted + p->strips - 1) / p->strips;
   if (pieces > panels) pieces = panels;
   p->piece = (panels + pieces - 1) / pieces * panel;
   p->pieces = (p->out_padded + p->piece - 1) / p->piece;
   p->strip = (p->out_pixels + p->strips - 1) / p->strips;
+  if (p->border_rows > 0) p->strip = (p->strip + p->row - 1) / p->row * p->row;
   p->strips = (p->out_pixels + p->strip - 1) / p->strip;
   p->part = 1 + kJobFloats / (p->lanes * p->pixels);
   p->small = 2 * weights * (double)(p->out_pixels * d->n) < kSmallFlops;
@@ -148,11 +158,14 @@ static bool size_memory(weir_conv_blocked *p, weir_why *why) {
   const weir_conv_dims *d = &p->dims;
   size_t image = 0;
   int64_t window = d->window.kernel[0] * d->window.kernel[1];
-  int64_t channels = p->point ? p->channels : p->padded;
+  int64_t channels = p->tiles ? p->channels : p->padded;
   int64_t taps = d->groups > 1 ? d->taps : channels * window;
   bool ok = floats(p->piece, taps, 1, &p->packed_bytes) &&
             floats(p->padded, p->pixels, 1, &image);
-  if (p->padded != p->channels || p->out_padded != p->out_channels)
+  int64_t own = p->tiles ? weir_conv_tiles_own(p) : 0;
+  if (p->tiles)
+    ok = ok && floats(own > p->piece ? own : p->piece, 1, 1, &p->own_w_bytes);
+  else if (p->padded != p->channels || p->out_padded != p->out_channels)
     p->own_w_bytes = p->packed_bytes;
   p->images = d->n;
   if (ok && p->turns_x && image > 0) {
@@ -167,6 +180,22 @@ static bool size_memory(weir_conv_blocked *p, weir_why *why) {
   size_t all = 0;
   ok = ok && weir_size_mul(p->packed_bytes, (size_t)p->pieces, &all);
   return ok || weir_no(why, "memory beyond all sizes");
+}
+
+/* Whether own tiles take it, and what they read. */
+static bool by_tiles(weir_conv_blocked *p) {
+  const weir_conv_dims *d = &p->dims;
+  int64_t taps = d->window.kernel[0] * d->window.kernel[1];
+  if (d->groups != 1 || p->flat || p->out_pixels < kPoint) return false;
+  if (taps == 1) {
+    p->tap_count = 1;
+    p->row = p->out_pixels;
+    return true;
+  }
+  if (taps > WEIR_CONV_TAPS || getenv("NOTILES")) return false;
+  weir_conv_tiles_border(p);
+  p->turns_x = true;
+  return true;
 }
 
 bool weir_conv_blocked_plan(const weir_call *call, weir_layout y_layout,
@@ -205,10 +234,9 @@ bool weir_conv_blocked_plan(const weir_call *call, weir_layout y_layout,
   if (d->in_place && p->x_plain && p->y_plain && d->oc < kFewOut && !one_in)
     return weir_no(why, "1 x 1 to fewer than %d channels, from and to rows",
                    kFewOut);
-  p->point = d->groups == 1 && d->window.kernel[0] == 1 && !p->flat &&
-             d->window.kernel[1] == 1 && p->out_pixels >= kPoint;
-  if (p->point)
-    cut_point(p);
+  p->tiles = by_tiles(p);
+  if (p->tiles)
+    cut_tiles(p);
   else
     cut(p);
   return size_memory(p, why);

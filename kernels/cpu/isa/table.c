@@ -9,7 +9,7 @@
 #include "kernels/cpu/isa/conv_grad.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/loss.h"
-#include "kernels/cpu/isa/point.h"
+#include "kernels/cpu/isa/conv_tiles.h"
 #include "kernels/cpu/isa/random.h"
 #include "kernels/cpu/isa/vec.h"
 #include "kernels/cpu/peak/peak.h"
@@ -30,7 +30,7 @@ extern const weir_loss_table ISA(loss);
 extern const weir_column_table ISA(columns);
 extern const weir_peak_table ISA(peak);
 extern const weir_attention_table ISA(attention);
-extern const weir_point_table ISA(point);
+extern const weir_conv_tile_table ISA(conv_tiles);
 extern const weir_isa ISA(isa);
 
 const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
@@ -50,4 +50,4 @@ const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .columns = &ISA(columns),
                            .peak = &ISA(peak),
                            .attention = &ISA(attention),
-                           .point = &ISA(point)};
+                           .conv_tiles = &ISA(conv_tiles)};

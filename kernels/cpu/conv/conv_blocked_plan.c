@@ -13,7 +13,6 @@
 #include "kernels/cpu/conv/conv_blocked_plan.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cpu/conv/conv_blocked.h"
@@ -32,6 +31,7 @@ enum {
   kFewOut = 128,            /* for which turning x does not pay */
   kStrip = 24,              /* pixels of a strip, at least */
   kEven = 8,                /* rows of which one more or less is little */
+  kFewWeights = 160 * 1024, /* for tiles of AVX2 */
   kPoint = 4,               /* pixels for which own tiles pay */
   kFlat = 3                 /* channels that are read as they lie */
 };
@@ -120,7 +120,7 @@ static bool halves(const weir_conv_blocked *p, int64_t strips) {
  */
 static void cut_tiles(weir_conv_blocked *p) {
   const weir_conv_dims *d = &p->dims;
-  int64_t panel = WEIR_CONV_VECTORS * p->lanes;
+  int64_t panel = p->isa->conv_tiles->vectors * p->lanes;
   int64_t panels = (p->out_padded + panel - 1) / panel;
   double weights = (double)p->out_channels * (double)d->taps;
   double values = (double)(p->padded + p->out_padded) * (double)p->out_pixels;
@@ -182,17 +182,19 @@ static bool size_memory(weir_conv_blocked *p, weir_why *why) {
   return ok || weir_no(why, "memory beyond all sizes");
 }
 
-/* Whether own tiles take it, and what they read. */
+/* Whether own tiles take it, and what they read. With AVX2 a tile has too few
+ * pixels to use many weights as fast as they come: those are oneDNN's. */
 static bool by_tiles(weir_conv_blocked *p) {
   const weir_conv_dims *d = &p->dims;
   int64_t taps = d->window.kernel[0] * d->window.kernel[1];
+  bool wide = p->lanes == 16;
   if (d->groups != 1 || p->flat || p->out_pixels < kPoint) return false;
   if (taps == 1) {
     p->tap_count = 1;
     p->row = p->out_pixels;
-    return true;
+    return wide || p->channels * p->out_channels <= kFewWeights;
   }
-  if (taps > WEIR_CONV_TAPS || getenv("NOTILES")) return false;
+  if (taps > WEIR_CONV_TAPS || !wide) return false;
   weir_conv_tiles_border(p);
   p->turns_x = true;
   return true;

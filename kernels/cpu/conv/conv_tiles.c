@@ -113,18 +113,25 @@ static void pack_vector(const weir_conv_blocked *p, float *packed, int64_t row,
   }
 }
 
+/* Vectors of the panel that begins |v| vectors from the start of |all|. */
+static int panel_at(const weir_conv_blocked *p, int64_t v, int64_t all) {
+  int most = p->isa->conv_tiles->vectors;
+  return all - v < most ? (int)(all - v) : most;
+}
+
 void weir_conv_tiles_pack(const weir_conv_blocked *p, const float *w, int64_t k,
                           float *packed, float *own) {
   int64_t lanes = p->lanes, filter = p->channels * p->tap_count;
   int64_t from = k * p->piece, end = from + p->piece;
   if (end > p->out_padded) end = p->out_padded;
-  for (int64_t o = from; o < end; o += lanes) {
-    int64_t v = (o - from) / lanes, first = v - v % WEIR_CONV_VECTORS;
-    int64_t vectors = (end - from) / lanes - first;
-    if (vectors > WEIR_CONV_VECTORS) vectors = WEIR_CONV_VECTORS;
-    int64_t there = p->out_channels - o < lanes ? p->out_channels - o : lanes;
-    pack_vector(p, packed + (first * filter + (v - first)) * lanes,
-                vectors * lanes, w + o * filter, there, own);
+  int64_t all = (end - from) / lanes, vectors = 0;
+  for (int64_t first = 0; first < all; first += vectors) {
+    vectors = panel_at(p, first, all);
+    for (int64_t v = 0; v < vectors; v++) {
+      int64_t o = from + (first + v) * lanes, there = p->out_channels - o;
+      pack_vector(p, packed + (first * filter + v) * lanes, vectors * lanes,
+                  w + o * filter, there < lanes ? there : lanes, own);
+    }
   }
 }
 
@@ -155,13 +162,10 @@ static void run_panel(const weir_conv_blocked *p, const weir_conv_tiles_io *io,
 void weir_conv_tiles_run(const weir_conv_blocked *p,
                          const weir_conv_tiles_io *io) {
   assert(p->isa->lanes == p->lanes);
-  int64_t panel = WEIR_CONV_VECTORS * p->lanes * p->channels * p->tap_count;
+  int most = p->isa->conv_tiles->vectors;
+  int64_t panel = most * p->lanes * p->channels * p->tap_count;
   bool fetches =
       2 * panel * (int64_t)sizeof(float) < weir_second_cache_bytes() / 4 * 3;
-  for (int64_t v = 0; v < io->vectors; v += WEIR_CONV_VECTORS) {
-    int64_t left = io->vectors - v;
-    run_panel(p, io, v,
-              left < WEIR_CONV_VECTORS ? (int)left : WEIR_CONV_VECTORS,
-              fetches);
-  }
+  for (int64_t v = 0; v < io->vectors; v += most)
+    run_panel(p, io, v, panel_at(p, v, io->vectors), fetches);
 }

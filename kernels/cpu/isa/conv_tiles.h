@@ -6,8 +6,6 @@
 
 /* Convolution of values in blocks of channels ([c / LANES][pixels][LANES]). */
 
-enum { WEIR_CONV_VECTORS = 2 }; /* of output channels in a panel, at most */
-
 /* Some rows of pixels of one image, a panel of output channels. A pixel of y
  * reads x at its own place and |taps| further; pixels side by side lie a vector
  * apart in x and in y. */
@@ -25,11 +23,12 @@ typedef struct weir_conv_rows {
   int64_t y_block;
   int64_t channels; /* of x; lanes past them are not read */
   int64_t rows, columns;
-  int vectors;      /* 1 or 2 */
+  int vectors;      /* of the panel, up to the table's */
   const void *next; /* weights that are wanted next, which are fetched */
 } weir_conv_rows;
 
 typedef struct weir_conv_tile_table {
+  int vectors; /* of output channels in a panel, at most */
   /* An element is the bias and then one chain of multiply-adds in the order of
    * w: its bits depend on nothing else. */
   void (*run)(const weir_conv_rows *r);

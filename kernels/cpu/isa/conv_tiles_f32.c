@@ -17,10 +17,10 @@
 #include "kernels/cpu/isa/vec.h"
 
 enum {
-  /* Of 32 registers 28 hold sums, 2 w and 1 a pixel; of 16 it is 12, 2 and 1.
-   */
+  VECS = 2, /* of a panel */
+  /* Pixels of a tile. Of 32 registers 28 hold sums, 2 w and 1 a pixel; of 16 it
+   * is 12, 2 and 1. */
   ROWS = WEIR_ISA_REGISTERS == 32 ? 14 : 6,
-  VECS = WEIR_CONV_VECTORS,
   AHEAD = 32, /* steps by which w is fetched to the first cache */
   LINE = 64
 };
@@ -38,6 +38,10 @@ typedef struct spot {
   int64_t next_bytes;
 } spot;
 
+INLINE vf pixel_at(const float *x, int64_t jump, const int i, const shape s) {
+  return vset(i < s.half ? x[i * LANES] : x[jump + i * LANES]);
+}
+
 INLINE void step(vf sums[ROWS][VECS], const float *x, int64_t jump,
                  const float *w, const shape s) {
   vf row[VECS];
@@ -49,7 +53,7 @@ INLINE void step(vf sums[ROWS][VECS], const float *x, int64_t jump,
   }
 #pragma GCC unroll 14
   for (int i = 0; i < s.rows; i++) {
-    vf pixel = vset(i < s.half ? x[i * LANES] : x[jump + i * LANES]);
+    vf pixel = pixel_at(x, jump, i, s);
 #pragma GCC unroll 2
     for (int j = 0; j < s.vecs; j++) sums[i][j] += pixel * row[j];
   }
@@ -93,7 +97,7 @@ INLINE void tile(const weir_conv_rows *t, const spot *at, const shape s) {
 
 typedef void (*tile_fn)(const weir_conv_rows *t, const spot *at);
 
-/* |rows| must be a constant, or the sums would live in memory. */
+/* |rows| and |vecs| must be constants, or the sums would live in memory. */
 #define TILE(rows, half, vecs)                                       \
   static void tile_##rows##_##half##_##vecs(const weir_conv_rows *t, \
                                             const spot *at) {        \
@@ -117,14 +121,14 @@ TILES_OF(11)
 TILES_OF(12)
 TILES_OF(13)
 TILES_OF(14)
-enum { PAIR = 7 }; /* columns of which a tile takes two rows */
 TILE(14, 7, 1)
 TILE(14, 7, 2)
+enum { PAIR = 7 }; /* columns of which a tile takes two rows */
 static const tile_fn pairs[VECS] = {tile_14_7_1, tile_14_7_2};
 #else
-enum { PAIR = 3 };
 TILE(6, 3, 1)
 TILE(6, 3, 2)
+enum { PAIR = 3 };
 static const tile_fn pairs[VECS] = {tile_6_3_1, tile_6_3_2};
 #endif
 static const tile_fn tiles[ROWS][VECS] = {
@@ -158,7 +162,7 @@ static int64_t share_of_next(const weir_conv_rows *t, int64_t tile_count) {
   int64_t blocks = (t->channels + LANES - 1) / LANES;
   int64_t bytes = t->channels * t->vectors * LANES * (int64_t)sizeof(float);
   int64_t share = (bytes / blocks + tile_count - 1) / tile_count;
-  if (t->next == NULL || bytes / blocks / tile_count < LINE) return 0;
+  if (!t->next || bytes / blocks / tile_count < LINE) return 0;
   return (share + LINE - 1) / LINE * LINE;
 }
 
@@ -184,4 +188,4 @@ static void run(const weir_conv_rows *t) {
 }
 
 extern const weir_conv_tile_table ISA(conv_tiles);
-const weir_conv_tile_table ISA(conv_tiles) = {.run = run};
+const weir_conv_tile_table ISA(conv_tiles) = {.vectors = VECS, .run = run};

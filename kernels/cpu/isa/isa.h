@@ -126,7 +126,7 @@ typedef struct weir_isa {
   const weir_column_table *columns;           /* isa/columns.h */
   const weir_peak_table *peak;                /* cpu/peak/peak.h */
   const weir_attention_table *attention;      /* attention/block.h */
-  const weir_conv_tile_table *conv_tiles;     /* isa/conv_tiles.h */
+  const weir_conv_tile_table *conv_tiles;     /* blocked/tile.h */
 } weir_isa;
 
 #endif

@@ -2,6 +2,7 @@
 /* The table of tables of one instruction set: this file, too, is compiled once
  * for each of them, and choose.c picks among the results. */
 #include "kernels/cpu/attention/block.h"
+#include "kernels/cpu/conv/blocked/tile.h"
 #include "kernels/cpu/isa/apply.h"
 #include "kernels/cpu/isa/cells.h"
 #include "kernels/cpu/isa/columns.h"
@@ -9,7 +10,6 @@
 #include "kernels/cpu/isa/conv_grad.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/loss.h"
-#include "kernels/cpu/isa/conv_tiles.h"
 #include "kernels/cpu/isa/random.h"
 #include "kernels/cpu/isa/vec.h"
 #include "kernels/cpu/peak/peak.h"

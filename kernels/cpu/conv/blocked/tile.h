@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNELS_CPU_ISA_CONV_TILES_H_
-#define KERNELS_CPU_ISA_CONV_TILES_H_
+#ifndef WEIR_KERNELS_CPU_CONV_BLOCKED_TILE_H_
+#define WEIR_KERNELS_CPU_CONV_BLOCKED_TILE_H_
 
 #include <stdint.h>
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef KERNELS_CPU_CONV_BLOCKED_H_
-#define KERNELS_CPU_CONV_BLOCKED_H_
+#ifndef WEIR_KERNELS_CPU_CONV_BLOCKED_BLOCKED_H_
+#define WEIR_KERNELS_CPU_CONV_BLOCKED_BLOCKED_H_
 
 #include "kernels/cpu/conv/conv_dims.h"
 #include "kernels/cpu/ew/ew.h"
 #include "kernels/cpu/onednn/onednn_conv.h"
+
+enum { WEIR_CONV_TAPS = 49 }; /* of a window for own tiles, at most */
 
 /* Convolution in layouts of 8 or 16 channels side by side (C8, C16).
  *
@@ -21,8 +23,6 @@
  * Depthwise pieces read their own input channels alone. Windows of one pixel
  * with a stride above 1 are turned into such without by leaving out pixels of
  * x. */
-enum { WEIR_CONV_TAPS = 49 }; /* of own tiles, at most */
-
 typedef struct weir_conv_blocked {
   const weir_isa *isa;
   const weir_allocator *alloc;
@@ -31,7 +31,7 @@ typedef struct weir_conv_blocked {
   bool flat; /* x has 1 to 3 channels and is read as it lies */
   bool thin; /* 1 x 1 windows with a stride: pixels are left out */
   bool x_plain, y_plain;
-  bool tiles;   /* by own tiles, not by oneDNN (conv_tiles.h) */
+  bool tiles;   /* by own tiles, not by oneDNN (tiles.h) */
   bool turns_x; /* into scratch, for all pieces of an image */
   int lanes;
   int32_t x_io, w_io, bias_io, y_io; /* operands of the run; bias -1: none */
@@ -57,5 +57,16 @@ typedef struct weir_conv_blocked {
   void *packed;            /* of constant weights, else NULL */
   const weir_ew *epilogue; /* or NULL */
 } weir_conv_blocked;
+
+/* What the kernels alone and with followers share; |p| is planned, its epilogue
+ * set. |w|: the weights if they are constant, else NULL. Errors: W6001, W5001.
+ */
+WEIR_MUST_USE weir_status weir_conv_blocked_prepare(weir_conv_blocked *p,
+                                                    const float *w,
+                                                    weir_prepared *out,
+                                                    weir_error *err);
+/* |state|: the plan. NULL-safe. */
+void weir_conv_blocked_release(void *state);
+weir_status weir_conv_blocked_run(const weir_args *args);
 
 #endif

@@ -10,15 +10,15 @@
  * is what oneDNN's register tiles hold.
  * 1 x 1 windows of few output channels are left to the product that reads x in
  * place (conv_gemm.c): turning x takes a fixed share of their work, 1 in oc. */
-#include "kernels/cpu/conv/conv_blocked_plan.h"
+#include "kernels/cpu/conv/blocked/plan.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "kernels/cpu/conv/conv_blocked.h"
-#include "kernels/cpu/conv/conv_tiles.h"
+#include "kernels/cpu/conv/blocked/blocked.h"
+#include "kernels/cpu/conv/blocked/tile.h"
+#include "kernels/cpu/conv/blocked/tiles.h"
 #include "kernels/cpu/isa/choose.h"
-#include "kernels/cpu/isa/conv_tiles.h"
 #include "kernels/registry.h"
 #include "runtime/base/size.h"
 

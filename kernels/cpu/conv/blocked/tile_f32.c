@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution on blocks of channels (conv_tiles.h).
+/* Convolution on blocks of channels (tile.h).
  *
  * Idea: the sums of a tile of pixels and two vectors of output channels stay in
  * registers over all channels and taps, as in gemm/body.h; pixels of x lie a
@@ -9,7 +9,7 @@
  * Weights that many pixels do not share come from afar more slowly than they
  * are used up, so the tiles of a panel fetch those of the next, each its part.
  */
-#include "kernels/cpu/isa/conv_tiles.h"
+#include "kernels/cpu/conv/blocked/tile.h"
 
 #include <assert.h>
 #include <stdbool.h>

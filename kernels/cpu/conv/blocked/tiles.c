@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions in blocks of channels (kernels/cpu/conv/conv_tiles.h).
+/* Convolutions in blocks of channels (kernels/cpu/conv/blocked/tiles.h).
  *
  * Packed weights of a piece: panels of two vectors of output channels, the last
  * perhaps of one; in a panel, for each block of channels of x, each place in
  * the window and each channel of the block, the panel's channels side by side.
  */
-#include "kernels/cpu/conv/conv_tiles.h"
+#include "kernels/cpu/conv/blocked/tiles.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "kernels/cpu/caches.h"
-#include "kernels/cpu/isa/conv_tiles.h"
+#include "kernels/cpu/conv/blocked/tile.h"
 
 /* ---- x with its border */
 

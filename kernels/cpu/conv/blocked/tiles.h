@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEIR_KERNELS_CPU_CONV_TILES_H_
-#define WEIR_KERNELS_CPU_CONV_TILES_H_
+#ifndef WEIR_KERNELS_CPU_CONV_BLOCKED_TILES_H_
+#define WEIR_KERNELS_CPU_CONV_BLOCKED_TILES_H_
 
-#include "kernels/cpu/conv/conv_blocked.h"
+#include "kernels/cpu/conv/blocked/blocked.h"
 
-/* conv_blocked.h's pieces by own tiles (isa/conv_tiles.h), which may be cut by
+/* blocked.h's pieces by own tiles (tile.h), which may be cut by
  * pixels as well. A piece is of some panels of output channels; the last piece
  * may be short.
  * Windows of more than one pixel read x with its border around it, in scratch.
@@ -38,6 +38,7 @@ typedef struct weir_conv_tiles_io {
   bool last;                   /* no weights lie behind these */
 } weir_conv_tiles_io;
 
+/* Computes them: bias and sums, no followers. */
 void weir_conv_tiles_run(const weir_conv_blocked *p,
                          const weir_conv_tiles_io *io);
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv2d of f32 by oneDNN's primitives in blocked layouts
- * (kernels/cpu/conv/conv_blocked.h), alone and with element-wise followers.
+/* conv2d of f32 in blocks of channels (kernels/cpu/conv/blocked/blocked.h), by
+ * own tiles or by oneDNN's primitives.
  *
  * Order of a run: pack weights that are not constant; then, for some images at
- * a time, turn x if it is plain, and compute all pieces of them. Pieces of the
- * same output channels follow each other, so that their weights stay in the
- * cache.
- * Invariant: a piece is computed by one call on one thread and written nowhere
- * else, so bits depend on shapes and layouts alone.
- * Cost: 2 n oc oh ow taps flop; a plain x or y costs one pass over it. */
-#include "kernels/cpu/conv/conv_blocked.h"
+ * a time, turn x if it is plain or wants a border, and compute all pieces of
+ * them. Pieces of the same output channels follow each other, so that their
+ * weights stay in the cache.
+ * Invariant: a piece of a strip is computed by one call on one thread and
+ * written nowhere else, so bits depend on shapes and layouts alone.
+ * Cost: 2 n oc oh ow taps flop; a plain x or y, or a border, costs one pass. */
+#include "kernels/cpu/conv/blocked/blocked.h"
 
 #include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "kernels/cpu/conv/conv_blocked_plan.h"
+#include "kernels/cpu/conv/blocked/plan.h"
+#include "kernels/cpu/conv/blocked/tiles.h"
 #include "kernels/cpu/conv/conv_plan.h"
-#include "kernels/cpu/conv/conv_tiles.h"
 #include "kernels/cpu/ew/ew_build.h"
 #include "kernels/cpu/ew/ew_run.h"
 #include "kernels/cpu/gemm/matmul_shape.h"
@@ -304,7 +304,7 @@ static void blocks(job *j, int64_t count, weir_block_fn fn) {
     weir_parallel_for(j->args, count, fn, j);
 }
 
-static weir_status run(const weir_args *args) {
+weir_status weir_conv_blocked_run(const weir_args *args) {
   const weir_conv_blocked *p = args->state;
   char *scratch = args->scratch;
   job j = {.p = p, .args = args, .packed = p->packed};
@@ -361,7 +361,7 @@ static weir_status pack_all(weir_conv_blocked *p, const float *w,
   return s;
 }
 
-static void release(void *state) {
+void weir_conv_blocked_release(void *state) {
   weir_conv_blocked *p = state;
   if (p == NULL) return;
   weir_onednn_conv_release(p->conv);
@@ -387,12 +387,12 @@ static weir_status make(weir_conv_blocked *p, const float *w,
   return w != NULL ? pack_all(p, w, err) : WEIR_OK;
 }
 
-static weir_status prepare_plan(weir_conv_blocked *p, const float *w,
-                                weir_prepared *out, weir_error *err) {
+weir_status weir_conv_blocked_prepare(weir_conv_blocked *p, const float *w,
+                                      weir_prepared *out, weir_error *err) {
   p->alloc = out->alloc;
   weir_status s = make(p, w, out, err);
   if (s != WEIR_OK) {
-    release(p);
+    weir_conv_blocked_release(p);
     return s;
   }
   out->state = p;
@@ -414,7 +414,7 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   if (!p) return weir_fail_memory(err, sizeof *p);
   if (!weir_conv_blocked_plan(call, call->out[0].layout, p, NULL))
     return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.blocked: not accepted");
-  return prepare_plan(p, call->in[1].value, out, err);
+  return weir_conv_blocked_prepare(p, call->in[1].value, out, err);
 }
 
 const weir_kernel_def weir_kernel_cpu_conv2d_blocked = {
@@ -425,86 +425,5 @@ const weir_kernel_def weir_kernel_cpu_conv2d_blocked = {
     .accepts = accepts,
     .layouts = true,
     .prepare = prepare,
-    .release = release,
-    .run = run};
-
-/* ---- With followers */
-
-/* An addition of a number for each channel, next after the convolution, is its
- * bias: the operand of the run, or -1. */
-static int32_t bias_of(const weir_group *group, const weir_conv_blocked *p) {
-  const weir_call *call = &group->calls[1];
-  if (group->call_count < 2 || p->bias_io >= 0 ||
-      strcmp(call->op->name, "add") != 0)
-    return -1;
-  for (uint32_t i = 0; i < 2; i++)
-    if (!group->refs[1][i].member && group->refs[1][1 - i].member &&
-        call->in[i].layout == WEIR_LAYOUT_PLAIN &&
-        call->in[i].dtype == WEIR_F32 &&
-        weir_conv_is_channel_bias(&call->in[i], p->out_channels) &&
-        weir_anchor_io(group) == (int32_t)group->in_count)
-      return (int32_t)group->refs[1][i].index;
-  return -1;
-}
-
-/* Whether nobody but the next call reads the convolution itself. */
-static bool feeds_next_alone(const weir_group *group) {
-  for (uint32_t o = 0; o < group->out_count; o++)
-    if (group->out_calls[o] == 0) return false;
-  for (uint32_t c = 2; c < group->call_count; c++)
-    for (uint32_t i = 0; i < group->calls[c].in_count; i++)
-      if (group->refs[c][i].member && group->refs[c][i].index == 0)
-        return false;
-  return true;
-}
-
-static bool plan_group(const weir_group *group, weir_conv_blocked *p,
-                       weir_ew_room *room, weir_why *why) {
-  const weir_call *call = &group->calls[0];
-  int32_t io = weir_anchor_io(group);
-  room->ew.step_count = 0;
-  if (strcmp(call->op->name, "conv2d") != 0)
-    return weir_no(why, "does not start with conv2d");
-  if (call->in[0].dtype != WEIR_F32) return weir_no(why, "f32 only");
-  if (io < 0) return weir_no(why, "no output to write the product to");
-  weir_layout y = group->out[io - (int32_t)group->in_count].layout;
-  if (!weir_conv_blocked_plan(call, y, p, why)) return false;
-  p->x_io = (int32_t)group->refs[0][0].index;
-  p->w_io = (int32_t)group->refs[0][1].index;
-  p->y_io = io;
-  int32_t bias = feeds_next_alone(group) ? bias_of(group, p) : -1;
-  if (p->bias_io >= 0) p->bias_io = (int32_t)group->refs[0][2].index;
-  uint32_t first = bias >= 0 ? 2 : 1;
-  if (bias >= 0) p->bias_io = bias;
-  if (first == group->call_count) return true;
-  return weir_ew_build(group, first, io, false, room, why);
-}
-
-static bool group_accepts(const weir_group *group, weir_why *why) {
-  weir_conv_blocked plan;
-  weir_ew_room room;
-  return plan_group(group, &plan, &room, why);
-}
-
-static weir_status group_prepare(const weir_group *group, weir_prepared *out,
-                                 weir_error *err) {
-  weir_conv_blocked *p = weir_arena_alloc(out->arena, sizeof *p);
-  weir_ew_room room;
-  if (!p) return weir_fail_memory(err, sizeof *p);
-  if (!plan_group(group, p, &room, NULL))
-    return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.blocked: not accepted");
-  if (room.ew.step_count > 0) {
-    p->epilogue = weir_ew_keep(&room, out->arena);
-    if (!p->epilogue) return weir_fail_memory(err, sizeof(weir_ew));
-  }
-  return prepare_plan(p, group->in[p->w_io].value, out, err);
-}
-
-const weir_group_kernel_def weir_group_cpu_conv2d_blocked = {
-    .name = "cpu.conv2d_blocked_fused",
-    .device = WEIR_CPU,
-    .accepts = group_accepts,
-    .layouts = true,
-    .prepare = group_prepare,
-    .release = release,
-    .run = run};
+    .release = weir_conv_blocked_release,
+    .run = weir_conv_blocked_run};

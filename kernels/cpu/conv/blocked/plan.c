@@ -13,6 +13,7 @@
 #include "kernels/cpu/conv/blocked/plan.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/conv/blocked/blocked.h"
@@ -36,6 +37,7 @@ enum {
   kFlat = 3                 /* channels that are read as they lie */
 };
 static const double kBlockFlops = 1e6, kSmallFlops = 2e6;
+static const double kBlockBytes = 128e3, kSmallBytes = 256e3; /* of weights */
 
 static bool is_layout(weir_layout layout, int lanes, bool *plain) {
   *plain = layout == WEIR_LAYOUT_PLAIN;
@@ -93,15 +95,19 @@ static void cut(weir_conv_blocked *p) {
   double bytes = 4.0 * (double)channels * (double)p->out_pixels;
   int64_t wanted = 1 + (int64_t)(bytes / kPieceBytes);
   int64_t blocks = (kBlocks + d->n * groups - 1) / (d->n * groups);
-  int64_t worth = (int64_t)(flops / (double)groups / kBlockFlops);
+  /* A few pixels wait for their weights more than they compute. */
+  double weights = 4.0 * (double)p->out_channels * (double)d->taps;
+  double work = fmax(flops / kBlockFlops, weights / kBlockBytes);
+  int64_t worth = (int64_t)(work / (double)groups);
   if (blocks > worth) blocks = worth;
   if (blocks > wanted) wanted = blocks;
   int64_t most = channels / (p->depthwise ? p->lanes : 4 * p->lanes);
-  if (most < 2 && d->n * groups == 1) most = channels / (2 * p->lanes);
+  if ((most < 2 || p->out_pixels < kPoint) && d->n * groups == 1)
+    most = channels / (2 * p->lanes);
   int64_t pieces = pieces_of(channels, p->lanes, wanted, most);
   p->piece = channels / pieces;
   p->pieces = pieces * groups;
-  p->small = flops * (double)d->n < kSmallFlops;
+  p->small = flops * (double)d->n < kSmallFlops && weights < kSmallBytes;
   p->part = 1 + kJobFloats / (p->lanes * p->pixels);
   p->strip = p->out_pixels;
   p->strips = 1;

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "kernels/cpu/conv/blocked/plan.h"
+#include "kernels/cpu/conv/blocked/tile.h"
 #include "kernels/cpu/conv/blocked/tiles.h"
 #include "kernels/cpu/conv/conv_plan.h"
 #include "kernels/cpu/ew/ew_build.h"
@@ -167,7 +168,7 @@ static void turn_part(void *arg, int64_t k, int worker) {
     float *dst = j->turned + (image * p->padded + c) * p->pixels;
     int64_t there = lanes_at(p, c, channels);
     if (p->border_rows > 0)
-      weir_conv_tiles_turn(p, dst, x, there);
+      weir_conv_tiles_turn(p, dst, x, there, 0);
     else if (p->thin)
       thin_out(p, dst, x, there);
     else
@@ -177,25 +178,10 @@ static void turn_part(void *arg, int64_t k, int worker) {
 
 /* ---- Pieces */
 
-/* The input of a piece whose output begins at channel |o|. */
-static const float *input_of(const job *j, int64_t image, int64_t o,
-                             float *own) {
-  const weir_conv_blocked *p = j->p;
-  int64_t c = p->depthwise ? o : o / p->dims.oc * p->dims.c;
-  const float *x = j->args->io[p->x_io];
-  if (p->turns_x) return j->turned + (image * p->padded + c) * p->pixels;
-  int64_t channels = p->x_plain ? p->channels : p->padded;
-  x += ((j->first + image) * channels + c) * p->pixels;
-  if (!p->x_plain || p->flat) return x;
-  for (int64_t v = 0; v < p->piece; v += p->lanes)
-    turn(p, own + v * p->pixels, x + v * p->pixels,
-         lanes_at(p, c + v, channels), p->pixels);
-  return own;
-}
-
-/* A block of work: some output channels of some pixels of an image. */
+/* A block of work, or a part of it: some output channels of some pixels of an
+ * image. */
 typedef struct place {
-  int64_t image, k, o;  /* within this turn; piece; its first output channel */
+  int64_t image, k, o;  /* within this turn; piece; the first output channel */
   int64_t from, pixels; /* of y */
   int64_t channels;     /* of y, lanes included */
 } place;
@@ -214,6 +200,34 @@ static place place_of(const job *j, int64_t index) {
   return at;
 }
 
+/* A strip's x with its border. */
+static const float *border_strip(const job *j, const place *at, const float *x,
+                                 float *own) {
+  const weir_conv_blocked *p = j->p;
+  int64_t plane = p->dims.h * p->dims.w;
+  for (int64_t c = 0; c < p->padded; c += p->lanes)
+    weir_conv_tiles_turn(p, own + c * p->pixels, x + c * plane,
+                         lanes_at(p, c, p->channels), at->from / p->row);
+  return own;
+}
+
+/* The input of a piece. */
+static const float *input_of(const job *j, const place *at, float *own) {
+  const weir_conv_blocked *p = j->p;
+  int64_t c = p->depthwise ? at->o : at->o / p->dims.oc * p->dims.c;
+  const float *x = j->args->io[p->x_io];
+  if (p->turns_x) return j->turned + (at->image * p->padded + c) * p->pixels;
+  int64_t channels = p->x_plain ? p->channels : p->padded;
+  int64_t pixels = p->by_strip ? p->dims.h * p->dims.w : p->pixels;
+  x += ((j->first + at->image) * channels + c) * pixels;
+  if (p->by_strip) return border_strip(j, at, x, own);
+  if (!p->x_plain || p->flat) return x;
+  for (int64_t v = 0; v < p->piece; v += p->lanes)
+    turn(p, own + v * p->pixels, x + v * p->pixels,
+         lanes_at(p, c + v, channels), p->pixels);
+  return own;
+}
+
 /* The bias of a piece, or a copy with 0 for empty lanes. */
 static const float *bias_at(const job *j, const place *at, float *own) {
   const weir_conv_blocked *p = j->p;
@@ -226,21 +240,23 @@ static const float *bias_at(const job *j, const place *at, float *own) {
   return own;
 }
 
-static void compute(job *j, const place *at, float *y, char *own) {
+/* |x|: the piece's; |y|: where |at|'s channels begin. */
+static void compute(job *j, const place *at, const float *x, float *y,
+                    char *own) {
   const weir_conv_blocked *p = j->p;
   char *own_w = own + p->own_x_bytes + p->own_y_bytes;
-  const float *x = input_of(j, at->image, at->o, (float *)(void *)own);
   const float *bias = bias_at(j, at, (float *)(void *)own_w);
-  const void *packed = j->packed + (size_t)at->k * p->packed_bytes;
+  char *packed = j->packed + (size_t)at->k * p->packed_bytes;
   if (p->tiles) {
+    int64_t skipped = (at->o - at->k * p->piece) * p->channels * p->tap_count;
     weir_conv_tiles_io io = {.x = x,
-                             .packed = packed,
+                             .w = (const float *)(const void *)packed + skipped,
                              .bias = bias,
                              .y = y,
                              .at = at->from,
                              .pixels = at->pixels,
-                             .vectors = at->channels / p->lanes,
-                             .last = at->k == p->pieces - 1};
+                             .vectors = (int)(at->channels / p->lanes),
+                             .last = at->o + at->channels == p->out_padded};
     weir_conv_tiles_run(p, &io);
     return;
   }
@@ -252,7 +268,8 @@ static void compute(job *j, const place *at, float *y, char *own) {
   note(j, weir_onednn_conv_run(p->conv, &io, NULL));
 }
 
-/* A piece goes to rows, or its empty lanes are cleared. |y|: the piece's. */
+/* Goes to rows, or empty lanes are cleared. |y|: where |at|'s channels begin.
+ */
 static void place_piece(const weir_conv_blocked *p, const place *at, float *y,
                         const float *own_y) {
   for (int64_t v = 0; v < at->channels; v += p->lanes) {
@@ -266,7 +283,7 @@ static void place_piece(const weir_conv_blocked *p, const place *at, float *y,
   }
 }
 
-/* Followers on the elements of a piece, the first of which is |first|. */
+/* Followers on |at|'s elements; |first|: of its first channel. */
 static void follow(const job *j, const place *at, int64_t first,
                    char *scratch) {
   const weir_conv_blocked *p = j->p;
@@ -281,20 +298,33 @@ static void follow(const job *j, const place *at, int64_t first,
                   scratch);
 }
 
+/* |at|: of a piece what is computed at once, whose followers then find it in
+ * the cache: a panel of tiles, or all. */
+static void run_part(job *j, const place *at, const float *x, char *own) {
+  const weir_conv_blocked *p = j->p;
+  int64_t channels = p->y_plain ? p->out_channels : p->out_padded;
+  int64_t first = ((j->first + at->image) * channels + at->o) * p->out_pixels;
+  float *own_y = (float *)(void *)(own + p->own_x_bytes);
+  float *y = (float *)j->args->io[p->y_io] + first;
+  compute(j, at, x, p->y_plain ? own_y : y, own);
+  place_piece(p, at, y, own_y);
+  if (p->epilogue)
+    follow(j, at, first,
+           own + own_bytes(p) - weir_scratch_align(p->epilogue->scratch_bytes));
+}
+
 static void run_piece(void *arg, int64_t index, int worker) {
   job *j = arg;
   const weir_conv_blocked *p = j->p;
   place at = place_of(j, index);
-  int64_t channels = p->y_plain ? p->out_channels : p->out_padded;
-  int64_t first = ((j->first + at.image) * channels + at.o) * p->out_pixels;
   char *own = j->own + (size_t)worker * own_bytes(p);
-  float *own_y = (float *)(void *)(own + p->own_x_bytes);
-  float *y = (float *)j->args->io[p->y_io] + first;
-  compute(j, &at, p->y_plain ? own_y : y, own);
-  place_piece(p, &at, y, own_y);
-  if (p->epilogue)
-    follow(j, &at, first,
-           own + own_bytes(p) - weir_scratch_align(p->epilogue->scratch_bytes));
+  const float *x = input_of(j, &at, (float *)(void *)own);
+  int64_t left = at.channels, part = left;
+  if (p->tiles) part = p->isa->conv_tiles->vectors * p->lanes;
+  for (; left > 0; left -= part, at.o += part) {
+    at.channels = left < part ? left : part;
+    run_part(j, &at, x, own);
+  }
 }
 
 static void blocks(job *j, int64_t count, weir_block_fn fn) {
@@ -375,7 +405,10 @@ static weir_status make(weir_conv_blocked *p, const float *w,
                         const weir_prepared *out, weir_error *err) {
   weir_onednn_conv_spec spec;
   if (out->sizes_only) return WEIR_OK;
-  if (p->tiles) return w != NULL ? pack_all(p, w, err) : WEIR_OK;
+  if (p->tiles) {
+    p->fetches = weir_conv_tiles_fetch(p);
+    return w != NULL ? pack_all(p, w, err) : WEIR_OK;
+  }
   weir_conv_blocked_spec(p, &spec);
   WEIR_TRY(weir_onednn_conv_create(&spec, p->alloc, &p->conv, err));
   size_t packed = weir_onednn_conv_packed_bytes(p->conv), all = 0;

@@ -31,8 +31,10 @@ typedef struct weir_conv_blocked {
   bool flat; /* x has 1 to 3 channels and is read as it lies */
   bool thin; /* 1 x 1 windows with a stride: pixels are left out */
   bool x_plain, y_plain;
-  bool tiles;   /* by own tiles, not by oneDNN (tiles.h) */
-  bool turns_x; /* into scratch, for all pieces of an image */
+  bool tiles;    /* by own tiles, not by oneDNN (tiles.h) */
+  bool turns_x;  /* into scratch, for all pieces of an image */
+  bool by_strip; /* a strip's x gets its border in the worker's scratch */
+  bool fetches;  /* tiles fetch the next panel's weights */
   int lanes;
   int32_t x_io, w_io, bias_io, y_io; /* operands of the run; bias -1: none */
   int64_t channels, out_channels;    /* of all groups */

@@ -25,6 +25,7 @@
 
 enum {
   kPieceBytes = 256 * 1024, /* of output */
+  kPieceWeights = 512 * 1024,
   kTurnBytes = 4 << 20,     /* of x in scratch */
   kJobFloats = 64 * 1024,   /* turned in one job */
   kBlocks = 8,              /* wanted */
@@ -121,25 +122,31 @@ static bool halves(const weir_conv_blocked *p, int64_t strips) {
   return rows % (2 * strips) == 0 || rows / (2 * strips) >= kEven;
 }
 
-/* How many pieces and strips for own tiles: by pixels where values are more
- * than weights, else by channels, so that the larger of the two is read once.
- */
+/* How many pieces and strips for own tiles. The weights of a piece stay in the
+ * second cache for all strips, and what a strip reads and writes does for its
+ * panels. More blocks are cut from pixels where values are more than weights,
+ * else from channels, so that the larger of the two is read once. */
 static void cut_tiles(weir_conv_blocked *p) {
   const weir_conv_dims *d = &p->dims;
   int64_t panel = p->isa->conv_tiles->vectors * p->lanes;
   int64_t panels = (p->out_padded + panel - 1) / panel;
   double weights = (double)p->out_channels * (double)d->taps;
-  double values = (double)(p->padded + p->out_padded) * (double)p->out_pixels;
+  double pixels = (double)p->out_pixels;
+  double values = (double)(p->padded + p->out_padded) * pixels;
   int64_t blocks = (kBlocks + d->n - 1) / d->n;
-  int64_t worth = (int64_t)(2 * weights * (double)p->out_pixels / kBlockFlops);
-  int64_t wanted = 1 + (int64_t)(4 * values / kPieceBytes), pieces = 1;
+  int64_t worth = (int64_t)(2 * weights * pixels / kBlockFlops);
+  int64_t pieces = 1 + (int64_t)(4 * weights / kPieceWeights);
   if (blocks > worth) blocks = worth;
-  if (blocks > wanted) wanted = blocks;
-  if (values <= weights) pieces = wanted < panels ? wanted : panels;
+  if (values * (double)d->n <= weights && pieces < blocks) pieces = blocks;
+  if (pieces > panels) pieces = panels;
+  double strip = (double)p->padded + (double)p->out_padded / (double)pieces;
+  int64_t wanted = 1 + (int64_t)(4 * strip * pixels / kPieceBytes);
   p->strips = 1;
-  while (!p->y_plain && p->strips * pieces < wanted && halves(p, p->strips))
+  while ((p->strips < wanted || p->strips * pieces < blocks) && !p->y_plain &&
+         halves(p, p->strips))
     p->strips *= 2;
-  pieces = (wanted + p->strips - 1) / p->strips;
+  if (p->strips * pieces < blocks)
+    pieces = (blocks + p->strips - 1) / p->strips;
   if (pieces > panels) pieces = panels;
   p->piece = (panels + pieces - 1) / pieces * panel;
   p->pieces = (p->out_padded + p->piece - 1) / p->piece;
@@ -147,7 +154,8 @@ static void cut_tiles(weir_conv_blocked *p) {
   if (p->border_rows > 0) p->strip = (p->strip + p->row - 1) / p->row * p->row;
   p->strips = (p->out_pixels + p->strip - 1) / p->strip;
   p->part = 1 + kJobFloats / (p->lanes * p->pixels);
-  p->small = 2 * weights * (double)(p->out_pixels * d->n) < kSmallFlops;
+  p->small = 2 * weights * pixels * (double)d->n < kSmallFlops;
+  if (p->border_rows > 0 && p->pieces == 1) weir_conv_tiles_by_strip(p);
 }
 
 static bool floats(int64_t a, int64_t b, int64_t c, size_t *out) {
@@ -179,8 +187,9 @@ static bool size_memory(weir_conv_blocked *p, weir_why *why) {
     if (p->images > fit) p->images = fit > 0 ? fit : 1;
     ok = floats(p->padded, p->pixels, p->images, &p->x_bytes);
   }
-  if (ok && p->x_plain && p->depthwise)
-    ok = floats(p->piece, p->pixels, 1, &p->own_x_bytes);
+  if (ok && ((p->x_plain && p->depthwise) || p->by_strip))
+    ok = floats(p->depthwise ? p->piece : p->padded, p->pixels, 1,
+                &p->own_x_bytes);
   if (ok && p->y_plain)
     ok = floats(p->piece, p->out_pixels, 1, &p->own_y_bytes);
   size_t all = 0;

@@ -35,6 +35,16 @@ void weir_conv_tiles_border(weir_conv_blocked *p) {
     }
 }
 
+void weir_conv_tiles_by_strip(weir_conv_blocked *p) {
+  const weir_window *v = &p->dims.window;
+  int64_t rows = p->strip / p->row;
+  p->by_strip = true;
+  p->turns_x = false;
+  p->border_rows =
+      (rows - 1) * v->stride[0] + (v->kernel[0] - 1) * v->dilation[0] + 1;
+  p->pixels = p->border_rows * p->border_row * v->stride[1];
+}
+
 /* |count| pixels of a row of x, every |step|-th. */
 static void copy_row(const weir_conv_blocked *p, float *to, const float *x,
                      int64_t step, int64_t count, int64_t there) {
@@ -73,18 +83,18 @@ static void border_row(const weir_conv_blocked *p, float *to, const float *x,
 }
 
 void weir_conv_tiles_turn(const weir_conv_blocked *p, float *to, const float *x,
-                          int64_t there) {
+                          int64_t there, int64_t from) {
   const weir_conv_dims *d = &p->dims;
   const weir_window *v = &d->window;
   int64_t row = p->border_row * p->lanes;
   for (int64_t i = 0; i < p->border_rows; i++) {
-    int64_t y = i - v->pad[0];
-    const float *from = x + y * d->w * (p->x_plain ? 1 : p->lanes);
+    int64_t y = from * v->stride[0] + i - v->pad[0];
+    const float *at = x + y * d->w * (p->x_plain ? 1 : p->lanes);
     for (int64_t k = 0; k < v->stride[1]; k++, to += row) {
       if (y < 0 || y >= d->h)
         memset(to, 0, (size_t)row * sizeof *to);
       else
-        border_row(p, to, from, k - v->pad[1], there);
+        border_row(p, to, at, k - v->pad[1], there);
     }
   }
 }
@@ -135,37 +145,34 @@ void weir_conv_tiles_pack(const weir_conv_blocked *p, const float *w, int64_t k,
   }
 }
 
-/* ---- A piece */
+/* ---- A panel */
 
-static void run_panel(const weir_conv_blocked *p, const weir_conv_tiles_io *io,
-                      int64_t v, int vectors, bool fetches) {
-  int64_t lanes = p->lanes, filter = p->channels * p->tap_count;
-  bool rows = p->tap_count > 1, last = v + vectors >= io->vectors;
-  weir_conv_rows t = {
-      .x = io->x + (rows ? io->at / p->row * p->x_row : io->at * lanes),
-      .x_block = p->pixels * lanes,
-      .x_row = p->x_row,
-      .taps = p->taps,
-      .tap_count = p->tap_count,
-      .w = io->packed + v * lanes * filter,
-      .bias = io->bias ? io->bias + v * lanes : NULL,
-      .y = io->y + (v * p->out_pixels + io->at) * lanes,
-      .y_block = p->out_pixels * lanes,
-      .channels = p->channels,
-      .rows = rows ? io->pixels / p->row : 1,
-      .columns = rows ? p->row : io->pixels,
-      .vectors = vectors};
-  if (fetches && !(io->last && last)) t.next = t.w + vectors * lanes * filter;
-  p->isa->conv_tiles->run(&t);
+bool weir_conv_tiles_fetch(const weir_conv_blocked *p) {
+  int64_t panel = p->isa->conv_tiles->vectors * p->lanes * p->channels *
+                  p->tap_count * (int64_t)sizeof(float);
+  return 2 * panel < weir_second_cache_bytes() / 4 * 3;
 }
 
 void weir_conv_tiles_run(const weir_conv_blocked *p,
                          const weir_conv_tiles_io *io) {
+  int64_t lanes = p->lanes, at = io->at;
+  bool rows = p->tap_count > 1;
+  int64_t x_at = rows ? at / p->row * p->x_row : at * lanes;
   assert(p->isa->lanes == p->lanes);
-  int most = p->isa->conv_tiles->vectors;
-  int64_t panel = most * p->lanes * p->channels * p->tap_count;
-  bool fetches =
-      2 * panel * (int64_t)sizeof(float) < weir_second_cache_bytes() / 4 * 3;
-  for (int64_t v = 0; v < io->vectors; v += most)
-    run_panel(p, io, v, panel_at(p, v, io->vectors), fetches);
+  weir_conv_rows t = {.x = io->x + (p->by_strip ? 0 : x_at),
+                      .x_block = p->pixels * lanes,
+                      .x_row = p->x_row,
+                      .taps = p->taps,
+                      .tap_count = p->tap_count,
+                      .w = io->w,
+                      .bias = io->bias,
+                      .y = io->y + at * lanes,
+                      .y_block = p->out_pixels * lanes,
+                      .channels = p->channels,
+                      .rows = rows ? io->pixels / p->row : 1,
+                      .columns = rows ? p->row : io->pixels,
+                      .vectors = io->vectors};
+  if (p->fetches && !io->last)
+    t.next = t.w + io->vectors * lanes * p->channels * p->tap_count;
+  p->isa->conv_tiles->run(&t);
 }

@@ -15,10 +15,14 @@
  * and the window are known. */
 void weir_conv_tiles_border(weir_conv_blocked *p);
 
+/* The same where each strip lays out its own x. */
+void weir_conv_tiles_by_strip(weir_conv_blocked *p);
+
 /* A vector of channels of x, the first |there| of which are there, with its
- * border to |to|. */
+ * border to |to|; for a strip the rows that pixels from row |from| of y on
+ * read. */
 void weir_conv_tiles_turn(const weir_conv_blocked *p, float *to, const float *x,
-                          int64_t there);
+                          int64_t there, int64_t from);
 
 /* The filters of piece |k| out of |w|, [oc][c][kh][kw], in panels; those of
  * empty lanes are 0. |packed|: packed_bytes; |own|: own_w_bytes of scratch. */
@@ -28,18 +32,22 @@ void weir_conv_tiles_pack(const weir_conv_blocked *p, const float *w, int64_t k,
 /* Scratch to pack with, in floats. */
 int64_t weir_conv_tiles_own(const weir_conv_blocked *p);
 
-/* Some pixels of a piece, whole rows where windows are larger than a pixel. x
- * and y are those of the image and the piece, |bias| of the piece; |at|: the
+/* Some pixels of a panel, whole rows where windows are larger than a pixel. x
+ * and y are those of the image and the panel, of the strip if x is; |at|: the
  * first pixel. */
 typedef struct weir_conv_tiles_io {
-  const float *x, *packed, *bias;
+  const float *x, *w, *bias;
   float *y;
-  int64_t at, pixels, vectors; /* vectors: of output channels */
-  bool last;                   /* no weights lie behind these */
+  int64_t at, pixels;
+  int vectors; /* of output channels */
+  bool last;   /* no weights lie behind these */
 } weir_conv_tiles_io;
 
 /* Computes them: bias and sums, no followers. */
 void weir_conv_tiles_run(const weir_conv_blocked *p,
                          const weir_conv_tiles_io *io);
+
+/* Whether the next panel's weights have room beside a panel's. */
+bool weir_conv_tiles_fetch(const weir_conv_blocked *p);
 
 #endif

@@ -25,7 +25,7 @@
 
 enum {
   kPieceBytes = 256 * 1024, /* of output */
-  kPieceWeights = 512 * 1024,
+  kPieceWeights = 1 << 20,  /* with AVX-512; with AVX2 a quarter */
   kTurnBytes = 4 << 20,     /* of x in scratch */
   kJobFloats = 64 * 1024,   /* turned in one job */
   kBlocks = 8,              /* wanted */
@@ -135,7 +135,8 @@ static void cut_tiles(weir_conv_blocked *p) {
   double values = (double)(p->padded + p->out_padded) * pixels;
   int64_t blocks = (kBlocks + d->n - 1) / d->n;
   int64_t worth = (int64_t)(2 * weights * pixels / kBlockFlops);
-  int64_t pieces = 1 + (int64_t)(4 * weights / kPieceWeights);
+  double most = p->lanes == 16 ? kPieceWeights : kPieceWeights / 4;
+  int64_t pieces = 1 + (int64_t)(4 * weights / most);
   if (blocks > worth) blocks = worth;
   if (values * (double)d->n <= weights && pieces < blocks) pieces = blocks;
   if (pieces > panels) pieces = panels;

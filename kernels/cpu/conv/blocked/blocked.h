@@ -48,6 +48,9 @@ typedef struct weir_conv_blocked {
    * windows of more than one pixel have: its rows, and the pixels of each. */
   int64_t taps[WEIR_CONV_TAPS], tap_count, x_row, row;
   int64_t border_rows, border_row;
+  /* Of x it keeps the rows that windows read, and of a row every |stride|-th
+   * pixel: rows from a window to the next below, parts of a row. */
+  int64_t row_step, row_parts;
   int64_t part;   /* blocks of lanes of x that are turned as one job */
   int64_t images; /* turned at a time */
   bool small;     /* not worth a second thread */

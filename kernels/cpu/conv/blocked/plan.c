@@ -205,12 +205,15 @@ static bool by_tiles(weir_conv_blocked *p) {
   int64_t taps = d->window.kernel[0] * d->window.kernel[1];
   bool wide = p->lanes == 16;
   if (d->groups != 1 || p->flat || p->out_pixels < kPoint) return false;
-  if (taps == 1) {
+  if (taps > 1 ? !wide || taps > WEIR_CONV_TAPS
+               : !wide && p->channels * p->out_channels > kFewWeights)
+    return false;
+  if (taps == 1 && !p->thin) {
     p->tap_count = 1;
     p->row = p->out_pixels;
-    return wide || p->channels * p->out_channels <= kFewWeights;
+    return true;
   }
-  if (taps > WEIR_CONV_TAPS || !wide) return false;
+  p->thin = false;
   weir_conv_tiles_border(p);
   p->turns_x = true;
   return true;

@@ -68,6 +68,11 @@ INLINE void tile(const weir_conv_rows *t, const spot *at, const shape s) {
   float *y = at->y;
   vf sums[ROWS][VECS];
 #pragma GCC unroll 2
+  for (int j = 0; j < s.vecs; j++)
+#pragma GCC unroll 14
+    for (int i = 0; i < s.rows; i++)
+      __builtin_prefetch(y + j * y_block + i * LANES, 1);
+#pragma GCC unroll 2
   for (int j = 0; j < s.vecs; j++) {
     vf first = t->bias ? vload(t->bias + j * LANES) : (vf){0};
 #pragma GCC unroll 14

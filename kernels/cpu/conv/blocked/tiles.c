@@ -15,34 +15,40 @@
 
 /* ---- x with its border */
 
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
 void weir_conv_tiles_border(weir_conv_blocked *p) {
   const weir_conv_dims *d = &p->dims;
   const weir_window *v = &d->window;
-  int64_t reach[2], step = v->stride[1];
+  int64_t reach[2];
   for (int i = 0; i < 2; i++)
     reach[i] = (v->kernel[i] - 1) * v->dilation[i] + 1;
-  p->border_rows = (d->oh - 1) * v->stride[0] + reach[0];
+  int64_t step = v->stride[1], kept = least(step, reach[1]);
+  p->row_step = least(v->stride[0], reach[0]);
+  p->row_parts = kept;
+  p->border_rows = (d->oh - 1) * p->row_step + reach[0];
   p->border_row = (d->ow - 1) + (reach[1] + step - 1) / step;
-  p->pixels = p->border_rows * p->border_row * step;
+  p->pixels = p->border_rows * p->border_row * kept;
   p->row = d->ow;
-  p->x_row = v->stride[0] * step * p->border_row * p->lanes;
+  p->x_row = p->row_step * kept * p->border_row * p->lanes;
   p->tap_count = 0;
   for (int64_t i = 0; i < v->kernel[0]; i++)
     for (int64_t k = 0; k < v->kernel[1]; k++) {
       int64_t right = k * v->dilation[1];
-      int64_t row = i * v->dilation[0] * step + right % step;
+      int64_t row = i * v->dilation[0] * kept + right % step;
       p->taps[p->tap_count++] = (row * p->border_row + right / step) * p->lanes;
     }
 }
 
 void weir_conv_tiles_by_strip(weir_conv_blocked *p) {
   const weir_window *v = &p->dims.window;
-  int64_t rows = p->strip / p->row;
   p->by_strip = true;
   p->turns_x = false;
-  p->border_rows =
-      (rows - 1) * v->stride[0] + (v->kernel[0] - 1) * v->dilation[0] + 1;
-  p->pixels = p->border_rows * p->border_row * v->stride[1];
+  p->border_rows = (p->strip / p->row - 1) * p->row_step +
+                   (v->kernel[0] - 1) * v->dilation[0] + 1;
+  p->pixels = p->border_rows * p->border_row * p->row_parts;
 }
 
 /* |count| pixels of a row of x, every |step|-th. */
@@ -88,14 +94,16 @@ void weir_conv_tiles_turn(const weir_conv_blocked *p, float *to, const float *x,
   const weir_window *v = &d->window;
   int64_t row = p->border_row * p->lanes;
   for (int64_t i = 0; i < p->border_rows; i++) {
-    int64_t y = from * v->stride[0] + i - v->pad[0];
-    const float *at = x + y * d->w * (p->x_plain ? 1 : p->lanes);
-    for (int64_t k = 0; k < v->stride[1]; k++, to += row) {
-      if (y < 0 || y >= d->h)
-        memset(to, 0, (size_t)row * sizeof *to);
-      else
-        border_row(p, to, at, k - v->pad[1], there);
+    int64_t y = (from + i / p->row_step) * v->stride[0] + i % p->row_step;
+    y -= v->pad[0];
+    if (y < 0 || y >= d->h) {
+      memset(to, 0, (size_t)(p->row_parts * row) * sizeof *to);
+      to += p->row_parts * row;
+      continue;
     }
+    const float *at = x + y * d->w * (p->x_plain ? 1 : p->lanes);
+    for (int64_t k = 0; k < p->row_parts; k++, to += row)
+      border_row(p, to, at, k - v->pad[1], there);
   }
 }
 
@@ -156,7 +164,7 @@ bool weir_conv_tiles_fetch(const weir_conv_blocked *p) {
 void weir_conv_tiles_run(const weir_conv_blocked *p,
                          const weir_conv_tiles_io *io) {
   int64_t lanes = p->lanes, at = io->at;
-  bool rows = p->tap_count > 1;
+  bool rows = p->border_rows > 0;
   int64_t x_at = rows ? at / p->row * p->x_row : at * lanes;
   assert(p->isa->lanes == p->lanes);
   weir_conv_rows t = {.x = io->x + (p->by_strip ? 0 : x_at),

@@ -7,9 +7,10 @@
 /* blocked.h's pieces by own tiles (tile.h), which may be cut by
  * pixels as well. A piece is of some panels of output channels; the last piece
  * may be short.
- * Windows of more than one pixel read x with its border around it, in scratch.
- * There a row with a stride of s lies as s rows, of every s-th pixel each, so
- * that what pixels of y side by side read lies side by side too. */
+ * Windows of more than one pixel, or with a stride, read x out of scratch, with
+ * its border around it. There a row with a stride of s lies as s rows, of every
+ * s-th pixel each, so that what pixels of y side by side read lies side by side
+ * too; what no window reads is left out. */
 
 /* How x with its border lies, and what a pixel reads of it; of |p| the sizes
  * and the window are known. */

@@ -27,7 +27,7 @@
  * epoch up after that. Either the look finds the work or the sleep returns at
  * once. */
 
-enum { kMaxThreads = 256, kDefaultSpinNs = 50000 };
+enum { kMaxThreads = 256, kDefaultSpinNs = 50000, kBusySpins = 4 };
 
 const weir_openmp *weir_pool_openmp(const weir_pool *pool) {
   return &pool->openmp;
@@ -173,16 +173,20 @@ static bool do_some(weir_worker *worker) {
   return true;
 }
 
-/* Waits until the epoch is no longer |seen|: spins, then sleeps. */
+/* Waits until the epoch is no longer |seen|: spins, then sleeps. It spins for
+ * longer while others run: a step goes on after an instruction that one thread
+ * computes, and a thread that sleeps comes late to the next loop. */
 static void idle(weir_pool *pool, unsigned seen) {
-  int64_t until = pool->spin_ns > 0 ? now_ns(pool) + pool->spin_ns : 0;
+  int64_t began = pool->spin_ns > 0 ? now_ns(pool) : 0;
   while (pool->spin_ns > 0) {
     for (int i = 0; i < 64; i++) {
       if (atomic_load_explicit(&pool->epoch, memory_order_acquire) != seen)
         return;
       weir_cpu_relax();
     }
-    if (now_ns(pool) >= until) break;
+    int64_t spun = now_ns(pool) - began;
+    if (spun >= kBusySpins * pool->spin_ns) break;
+    if (spun >= pool->spin_ns && atomic_load(&pool->running) == 0) break;
   }
   bool watch = atomic_load(&pool->watch_count) > 0;
   atomic_fetch_add(&pool->sleepers, 1);

@@ -140,12 +140,12 @@ int main(int argc, char **argv) {
            " g%-4" PRId64,
            s->c, s->oc, s->k, s->stride, s->size, s->groups);
     show(&p, "cpu.conv2d.gemm");
-    show(&p, "cpu.conv2d.onednn");
+    show(&p, "cpu.conv2d.blocked");
     p.in[1].value = p.data[1];
-    show(&p, "cpu.conv2d.onednn");
+    show(&p, "cpu.conv2d.blocked");
     p.out.layout = weir_isa_blocks(0);
     if (s->c > 3) p.in[0].layout = p.out.layout;
-    show(&p, "cpu.conv2d.onednn");
+    show(&p, "cpu.conv2d.blocked");
     printf("\n");
     fflush(stdout);
     for (int k = 0; k < 3; k++) free(p.data[k]);

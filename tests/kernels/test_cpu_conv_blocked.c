@@ -42,7 +42,19 @@ static const shape shapes[] = {
     {2, 28, 11, 9, 28, 3, 3, {1, 1}, {1, 1, 1, 1}, 1, 28, false},
     {2, 3, 9, 9, 24, 3, 3, {2, 2}, {1, 1, 1, 1}, 1, 1, true},
     {3, 72, 1, 1, 24, 1, 1, {1, 1}, {0}, 1, 1, true},
-    {1, 120, 14, 14, 200, 1, 1, {1, 1}, {0}, 1, 1, true}};
+    {1, 120, 14, 14, 200, 1, 1, {1, 1}, {0}, 1, 1, true},
+    /* Tiles of two rows, an odd row; strips of rows and of pixels. */
+    {1, 64, 7, 7, 48, 3, 3, {1, 1}, {1, 1, 1, 1}, 1, 1, true},
+    {1, 32, 29, 31, 64, 3, 3, {2, 2}, {1, 1, 1, 1}, 1, 1, false},
+    {1, 32, 56, 52, 80, 3, 3, {1, 1}, {1, 1, 1, 1}, 1, 1, true},
+    {1, 61, 33, 30, 88, 1, 1, {1, 1}, {0}, 1, 1, true},
+    {1, 96, 13, 17, 160, 1, 1, {2, 1}, {0}, 1, 1, false},
+    /* 49 taps, and more than tiles take. */
+    {2, 16, 15, 13, 32, 7, 7, {2, 3}, {3, 3, 3, 3}, 1, 1, true},
+    {1, 16, 12, 12, 16, 8, 8, {1, 1}, {3, 4, 4, 3}, 1, 1, false},
+    /* A row that is border alone, and windows that leave the end out. */
+    {1, 16, 1, 5, 32, 3, 3, {1, 2}, {2, 1, 2, 2}, 1, 1, true},
+    {1, 32, 8, 9, 16, 2, 2, {3, 3}, {0}, 1, 1, true}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 typedef struct setup {
@@ -167,7 +179,7 @@ static void check_alone(setup *t, const shape *s, const how *h,
     float *y = bed_memory((size_t)padded(&t->out) * sizeof(float));
     void *io[4] = {x != NULL ? x : t->data[0], t->data[1],
                    s->bias ? t->data[2] : NULL, y};
-    const weir_kernel_def *kernel = bed_kernel("cpu.conv2d.onednn");
+    const weir_kernel_def *kernel = bed_kernel("cpu.conv2d.blocked");
     weir_why why = {""};
     bool few = s->kh * s->kw == 1 && s->oc < 128 && s->stride[0] == 1 &&
                !h->x_blocks && !h->y_blocks && s->h * s->w > 1;
@@ -262,7 +274,7 @@ static void check_group(setup *t, const shape *s, const how *h,
                  t->data[3],
                  residual != NULL ? residual : t->data[4],
                  y};
-  const weir_group_kernel_def *kernel = bed_group("cpu.conv2d_onednn_fused");
+  const weir_group_kernel_def *kernel = bed_group("cpu.conv2d_blocked_fused");
   weir_why why = {""};
   if (kernel->accepts(&c.group, &why)) {
     bed_run_group(kernel, &c.group, io, BED_SCRAMBLED);
@@ -313,7 +325,7 @@ static void test_refusals(void **state) {
     setup t;
     weir_why why = {""};
     setup_make(&t, &kCases[i].s);
-    assert_false(bed_kernel("cpu.conv2d.onednn")->accepts(&t.call, &why));
+    assert_false(bed_kernel("cpu.conv2d.blocked")->accepts(&t.call, &why));
     if (strstr(why.text, kCases[i].says) == NULL)
       fail_msg("case %zu says '%s'", i, why.text);
     setup_release(&t);

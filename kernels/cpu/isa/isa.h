@@ -107,6 +107,7 @@ typedef struct weir_loss_table weir_loss_table;
 typedef struct weir_column_table weir_column_table;
 typedef struct weir_peak_table weir_peak_table;
 typedef struct weir_attention_table weir_attention_table;
+typedef struct weir_conv_tile_table weir_conv_tile_table;
 
 typedef struct weir_isa {
   const char *name;             /* "avx512" */
@@ -125,6 +126,7 @@ typedef struct weir_isa {
   const weir_column_table *columns;           /* isa/columns.h */
   const weir_peak_table *peak;                /* cpu/peak/peak.h */
   const weir_attention_table *attention;      /* attention/block.h */
+  const weir_conv_tile_table *conv_tiles;     /* blocked/tile.h */
 } weir_isa;
 
 #endif

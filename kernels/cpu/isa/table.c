@@ -2,6 +2,7 @@
 /* The table of tables of one instruction set: this file, too, is compiled once
  * for each of them, and choose.c picks among the results. */
 #include "kernels/cpu/attention/block.h"
+#include "kernels/cpu/conv/blocked/tile.h"
 #include "kernels/cpu/isa/apply.h"
 #include "kernels/cpu/isa/cells.h"
 #include "kernels/cpu/isa/columns.h"
@@ -29,6 +30,7 @@ extern const weir_loss_table ISA(loss);
 extern const weir_column_table ISA(columns);
 extern const weir_peak_table ISA(peak);
 extern const weir_attention_table ISA(attention);
+extern const weir_conv_tile_table ISA(conv_tiles);
 extern const weir_isa ISA(isa);
 
 const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
@@ -47,4 +49,5 @@ const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .loss = &ISA(loss),
                            .columns = &ISA(columns),
                            .peak = &ISA(peak),
-                           .attention = &ISA(attention)};
+                           .attention = &ISA(attention),
+                           .conv_tiles = &ISA(conv_tiles)};

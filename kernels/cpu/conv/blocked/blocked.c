@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv2d of f32 by oneDNN's primitives in blocked layouts
- * (kernels/cpu/conv/conv_blocked.h), alone and with element-wise followers.
+/* conv2d of f32 in blocks of channels (kernels/cpu/conv/blocked/blocked.h), by
+ * own tiles or by oneDNN's primitives.
  *
  * Order of a run: pack weights that are not constant; then, for some images at
- * a time, turn x if it is plain, and compute all pieces of them. Pieces of the
- * same output channels follow each other, so that their weights stay in the
- * cache.
- * Invariant: a piece is computed by one call on one thread and written nowhere
- * else, so bits depend on shapes and layouts alone.
- * Cost: 2 n oc oh ow taps flop; a plain x or y costs one pass over it. */
-#include "kernels/cpu/conv/conv_blocked.h"
+ * a time, turn x if it is plain or wants a border, and compute all pieces of
+ * them. Pieces of the same output channels follow each other, so that their
+ * weights stay in the cache.
+ * Invariant: a piece of a strip is computed by one call on one thread and
+ * written nowhere else, so bits depend on shapes and layouts alone.
+ * Cost: 2 n oc oh ow taps flop; a plain x or y, or a border, costs one pass. */
+#include "kernels/cpu/conv/blocked/blocked.h"
 
 #include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "kernels/cpu/conv/conv_blocked_plan.h"
+#include "kernels/cpu/conv/blocked/plan.h"
+#include "kernels/cpu/conv/blocked/tile.h"
+#include "kernels/cpu/conv/blocked/tiles.h"
 #include "kernels/cpu/conv/conv_plan.h"
 #include "kernels/cpu/ew/ew_build.h"
 #include "kernels/cpu/ew/ew_run.h"
@@ -76,9 +78,14 @@ static const float *filters_of(const weir_conv_blocked *p, const float *w,
 
 static weir_status pack(const weir_conv_blocked *p, const float *w, int64_t k,
                         char *packed, char *own, weir_error *err) {
+  packed += (size_t)k * p->packed_bytes;
+  if (p->tiles) {
+    weir_conv_tiles_pack(p, w, k, (float *)(void *)packed,
+                         (float *)(void *)own);
+    return WEIR_OK;
+  }
   w = filters_of(p, w, k * p->piece, (float *)(void *)own);
-  return weir_onednn_conv_pack(p->conv, w, packed + (size_t)k * p->packed_bytes,
-                               own + p->own_w_bytes, err);
+  return weir_onednn_conv_pack(p->conv, w, packed, own + p->own_w_bytes, err);
 }
 
 static void pack_piece(void *arg, int64_t k, int worker) {
@@ -160,7 +167,9 @@ static void turn_part(void *arg, int64_t k, int worker) {
                      ((j->first + image) * channels + c) * plane;
     float *dst = j->turned + (image * p->padded + c) * p->pixels;
     int64_t there = lanes_at(p, c, channels);
-    if (p->thin)
+    if (p->border_rows > 0)
+      weir_conv_tiles_turn(p, dst, x, there, 0);
+    else if (p->thin)
       thin_out(p, dst, x, there);
     else
       turn(p, dst, x, there, plane);
@@ -169,15 +178,49 @@ static void turn_part(void *arg, int64_t k, int worker) {
 
 /* ---- Pieces */
 
-/* The input of a piece whose output begins at channel |o|. */
-static const float *input_of(const job *j, int64_t image, int64_t o,
-                             float *own) {
+/* A block of work, or a part of it: some output channels of some pixels of an
+ * image. */
+typedef struct place {
+  int64_t image, k, o;  /* within this turn; piece; the first output channel */
+  int64_t from, pixels; /* of y */
+  int64_t channels;     /* of y, lanes included */
+} place;
+
+static place place_of(const job *j, int64_t index) {
   const weir_conv_blocked *p = j->p;
-  int64_t c = p->depthwise ? o : o / p->dims.oc * p->dims.c;
+  place at = {.from = index % p->strips * p->strip, .pixels = p->strip};
+  index /= p->strips;
+  at.image = index % j->images;
+  at.k = index / j->images;
+  at.o = at.k * p->piece;
+  at.channels = p->out_padded - at.o;
+  if (at.channels > p->piece) at.channels = p->piece;
+  if (at.pixels > p->out_pixels - at.from) at.pixels = p->out_pixels - at.from;
+  assert(j->first + at.image < p->dims.n && at.k < p->pieces);
+  return at;
+}
+
+/* A strip's x with its border. */
+static const float *border_strip(const job *j, const place *at, const float *x,
+                                 float *own) {
+  const weir_conv_blocked *p = j->p;
+  int64_t plane = p->dims.h * p->dims.w;
+  for (int64_t c = 0; c < p->padded; c += p->lanes)
+    weir_conv_tiles_turn(p, own + c * p->pixels, x + c * plane,
+                         lanes_at(p, c, p->channels), at->from / p->row);
+  return own;
+}
+
+/* The input of a piece. */
+static const float *input_of(const job *j, const place *at, float *own) {
+  const weir_conv_blocked *p = j->p;
+  int64_t c = p->depthwise ? at->o : at->o / p->dims.oc * p->dims.c;
   const float *x = j->args->io[p->x_io];
-  if (p->turns_x) return j->turned + (image * p->padded + c) * p->pixels;
+  if (p->turns_x) return j->turned + (at->image * p->padded + c) * p->pixels;
   int64_t channels = p->x_plain ? p->channels : p->padded;
-  x += ((j->first + image) * channels + c) * p->pixels;
+  int64_t pixels = p->by_strip ? p->dims.h * p->dims.w : p->pixels;
+  x += ((j->first + at->image) * channels + c) * pixels;
+  if (p->by_strip) return border_strip(j, at, x, own);
   if (!p->x_plain || p->flat) return x;
   for (int64_t v = 0; v < p->piece; v += p->lanes)
     turn(p, own + v * p->pixels, x + v * p->pixels,
@@ -185,59 +228,103 @@ static const float *input_of(const job *j, int64_t image, int64_t o,
   return own;
 }
 
-/* The bias of a piece from channel |o| on, or a copy with 0 for empty lanes. */
-static const float *bias_at(const job *j, int64_t o, float *own) {
+/* The bias of a piece, or a copy with 0 for empty lanes. */
+static const float *bias_at(const job *j, const place *at, float *own) {
   const weir_conv_blocked *p = j->p;
   if (p->bias_io < 0) return NULL;
-  const float *bias = (const float *)j->args->io[p->bias_io] + o;
-  int64_t there = p->out_channels - o;
-  if (there >= p->piece) return bias;
+  const float *bias = (const float *)j->args->io[p->bias_io] + at->o;
+  int64_t there = p->out_channels - at->o;
+  if (there >= at->channels) return bias;
   memcpy(own, bias, (size_t)there * sizeof *own);
-  memset(own + there, 0, (size_t)(p->piece - there) * sizeof *own);
+  memset(own + there, 0, (size_t)(at->channels - there) * sizeof *own);
   return own;
 }
 
-/* What follows oneDNN's call: to rows, or empty lanes cleared. Returns how many
- * channels of y lie from |y| on. */
-static int64_t place_piece(const weir_conv_blocked *p, float *y,
-                           const float *own_y, int64_t o) {
-  int64_t left = p->out_channels - o,
-          last = p->out_channels / p->lanes * p->lanes;
-  if (!p->y_plain) {
-    if (left < p->piece)
-      clear_lanes(p, y + (last - o) * p->out_pixels, p->out_channels - last,
-                  p->out_pixels);
-    return p->piece;
+/* |x|: the piece's; |y|: where |at|'s channels begin. */
+static void compute(job *j, const place *at, const float *x, float *y,
+                    char *own) {
+  const weir_conv_blocked *p = j->p;
+  char *own_w = own + p->own_x_bytes + p->own_y_bytes;
+  const float *bias = bias_at(j, at, (float *)(void *)own_w);
+  char *packed = j->packed + (size_t)at->k * p->packed_bytes;
+  if (p->tiles) {
+    int64_t skipped = (at->o - at->k * p->piece) * p->channels * p->tap_count;
+    weir_conv_tiles_io io = {.x = x,
+                             .w = (const float *)(const void *)packed + skipped,
+                             .bias = bias,
+                             .y = y,
+                             .at = at->from,
+                             .pixels = at->pixels,
+                             .vectors = (int)(at->channels / p->lanes),
+                             .last = at->o + at->channels == p->out_padded};
+    weir_conv_tiles_run(p, &io);
+    return;
   }
-  for (int64_t v = 0; v < p->piece; v += p->lanes)
-    p->isa->rows->transpose(y + v * p->out_pixels, p->out_pixels,
-                            own_y + v * p->out_pixels, p->lanes, p->out_pixels,
-                            lanes_at(p, o + v, p->out_channels));
-  return left < p->piece ? left : p->piece;
+  weir_onednn_conv_io io = {.x = x,
+                            .packed = packed,
+                            .bias = bias,
+                            .y = y,
+                            .scratch = own_w + p->own_w_bytes};
+  note(j, weir_onednn_conv_run(p->conv, &io, NULL));
+}
+
+/* Goes to rows, or empty lanes are cleared. |y|: where |at|'s channels begin.
+ */
+static void place_piece(const weir_conv_blocked *p, const place *at, float *y,
+                        const float *own_y) {
+  for (int64_t v = 0; v < at->channels; v += p->lanes) {
+    int64_t there = lanes_at(p, at->o + v, p->out_channels);
+    float *to = y + v * p->out_pixels;
+    if (p->y_plain)
+      p->isa->rows->transpose(to, p->out_pixels, own_y + v * p->out_pixels,
+                              p->lanes, p->out_pixels, there);
+    else
+      clear_lanes(p, to + at->from * p->lanes, there, at->pixels);
+  }
+}
+
+/* Followers on |at|'s elements; |first|: of its first channel. */
+static void follow(const job *j, const place *at, int64_t first,
+                   char *scratch) {
+  const weir_conv_blocked *p = j->p;
+  int64_t channels = at->channels, lanes = p->lanes;
+  if (p->y_plain && channels > p->out_channels - at->o)
+    channels = p->out_channels - at->o;
+  int64_t parts = p->strips == 1 ? 1 : channels / lanes;
+  int64_t size = channels / parts * p->out_pixels, skip = at->from * lanes;
+  int64_t count = p->strips == 1 ? size : at->pixels * lanes;
+  for (int64_t i = 0; i < parts; i++, first += size)
+    weir_ew_range(p->epilogue, j->args->io, first + skip, first + skip + count,
+                  scratch);
+}
+
+/* |at|: of a piece what is computed at once, whose followers then find it in
+ * the cache: a panel of tiles, or all. */
+static void run_part(job *j, const place *at, const float *x, char *own) {
+  const weir_conv_blocked *p = j->p;
+  int64_t channels = p->y_plain ? p->out_channels : p->out_padded;
+  int64_t first = ((j->first + at->image) * channels + at->o) * p->out_pixels;
+  float *own_y = (float *)(void *)(own + p->own_x_bytes);
+  float *y = (float *)j->args->io[p->y_io] + first;
+  compute(j, at, x, p->y_plain ? own_y : y, own);
+  place_piece(p, at, y, own_y);
+  if (p->epilogue)
+    follow(j, at, first,
+           own + own_bytes(p) - weir_scratch_align(p->epilogue->scratch_bytes));
 }
 
 static void run_piece(void *arg, int64_t index, int worker) {
   job *j = arg;
   const weir_conv_blocked *p = j->p;
-  int64_t image = index % j->images, k = index / j->images;
-  int64_t o = k * p->piece, n = j->first + image;
-  int64_t channels = p->y_plain ? p->out_channels : p->out_padded;
-  int64_t at = (n * channels + o) * p->out_pixels;
+  place at = place_of(j, index);
   char *own = j->own + (size_t)worker * own_bytes(p);
-  float *own_y = (float *)(void *)(own + p->own_x_bytes);
-  float *own_w = (float *)(void *)(own + p->own_x_bytes + p->own_y_bytes);
-  float *y = (float *)j->args->io[p->y_io] + at;
-  weir_onednn_conv_io io = {.x = input_of(j, image, o, (float *)(void *)own),
-                            .packed = j->packed + (size_t)k * p->packed_bytes,
-                            .bias = bias_at(j, o, own_w),
-                            .y = p->y_plain ? own_y : y,
-                            .scratch = (char *)own_w + p->own_w_bytes};
-  assert(n < p->dims.n && k < p->pieces);
-  note(j, weir_onednn_conv_run(p->conv, &io, NULL));
-  int64_t count = place_piece(p, y, own_y, o);
-  if (p->epilogue)
-    weir_ew_range(p->epilogue, j->args->io, at, at + count * p->out_pixels,
-                  (char *)io.scratch + p->own_bytes);
+  const float *x = input_of(j, &at, (float *)(void *)own);
+  int64_t left = at.channels, part = left;
+  if (p->tiles) part = p->isa->conv_tiles->vectors * p->lanes;
+  for (; left > 0; left -= part, at.o += part) {
+    at.channels = left < part ? left : part;
+    run_part(j, &at, x, own);
+  }
 }
 
 static void blocks(job *j, int64_t count, weir_block_fn fn) {
@@ -247,7 +334,7 @@ static void blocks(job *j, int64_t count, weir_block_fn fn) {
     weir_parallel_for(j->args, count, fn, j);
 }
 
-static weir_status run(const weir_args *args) {
+weir_status weir_conv_blocked_run(const weir_args *args) {
   const weir_conv_blocked *p = args->state;
   char *scratch = args->scratch;
   job j = {.p = p, .args = args, .packed = p->packed};
@@ -265,7 +352,7 @@ static weir_status run(const weir_args *args) {
     j.images = p->dims.n - j.first;
     if (j.images > p->images) j.images = p->images;
     if (p->turns_x) blocks(&j, j.images * parts_of(p), turn_part);
-    blocks(&j, j.images * p->pieces, run_piece);
+    blocks(&j, j.images * p->pieces * p->strips, run_piece);
   }
   weir_status s = (weir_status)atomic_load(&j.status);
   if (s == WEIR_OK) return WEIR_OK;
@@ -279,6 +366,11 @@ static weir_status run(const weir_args *args) {
 static const char *text_of(const weir_conv_blocked *p) {
   if (p->depthwise) return "oneDNN, depthwise";
   bool plain = p->x_plain && !p->flat;
+  if (p->tiles)
+    return plain && p->y_plain ? "tiles in blocks, from and to rows"
+           : plain             ? "tiles in blocks, from rows"
+           : p->y_plain        ? "tiles in blocks, to rows"
+                               : "tiles in blocks";
   return plain && p->y_plain ? "oneDNN in blocks, from and to rows"
          : plain             ? "oneDNN in blocks, from rows"
          : p->y_plain        ? "oneDNN in blocks, to rows"
@@ -299,7 +391,7 @@ static weir_status pack_all(weir_conv_blocked *p, const float *w,
   return s;
 }
 
-static void release(void *state) {
+void weir_conv_blocked_release(void *state) {
   weir_conv_blocked *p = state;
   if (p == NULL) return;
   weir_onednn_conv_release(p->conv);
@@ -313,6 +405,10 @@ static weir_status make(weir_conv_blocked *p, const float *w,
                         const weir_prepared *out, weir_error *err) {
   weir_onednn_conv_spec spec;
   if (out->sizes_only) return WEIR_OK;
+  if (p->tiles) {
+    p->fetches = weir_conv_tiles_fetch(p);
+    return w != NULL ? pack_all(p, w, err) : WEIR_OK;
+  }
   weir_conv_blocked_spec(p, &spec);
   WEIR_TRY(weir_onednn_conv_create(&spec, p->alloc, &p->conv, err));
   size_t packed = weir_onednn_conv_packed_bytes(p->conv), all = 0;
@@ -324,12 +420,12 @@ static weir_status make(weir_conv_blocked *p, const float *w,
   return w != NULL ? pack_all(p, w, err) : WEIR_OK;
 }
 
-static weir_status prepare_plan(weir_conv_blocked *p, const float *w,
-                                weir_prepared *out, weir_error *err) {
+weir_status weir_conv_blocked_prepare(weir_conv_blocked *p, const float *w,
+                                      weir_prepared *out, weir_error *err) {
   p->alloc = out->alloc;
   weir_status s = make(p, w, out, err);
   if (s != WEIR_OK) {
-    release(p);
+    weir_conv_blocked_release(p);
     return s;
   }
   out->state = p;
@@ -350,98 +446,17 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   weir_conv_blocked *p = weir_arena_alloc(out->arena, sizeof *p);
   if (!p) return weir_fail_memory(err, sizeof *p);
   if (!weir_conv_blocked_plan(call, call->out[0].layout, p, NULL))
-    return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.onednn: not accepted");
-  return prepare_plan(p, call->in[1].value, out, err);
+    return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.blocked: not accepted");
+  return weir_conv_blocked_prepare(p, call->in[1].value, out, err);
 }
 
-const weir_kernel_def weir_kernel_cpu_conv2d_onednn = {
+const weir_kernel_def weir_kernel_cpu_conv2d_blocked = {
     .op = "conv2d",
-    .name = "cpu.conv2d.onednn",
+    .name = "cpu.conv2d.blocked",
     .device = WEIR_CPU,
     .types = WEIR_F32,
     .accepts = accepts,
     .layouts = true,
     .prepare = prepare,
-    .release = release,
-    .run = run};
-
-/* ---- With followers */
-
-/* An addition of a number for each channel, next after the convolution, is its
- * bias: the operand of the run, or -1. */
-static int32_t bias_of(const weir_group *group, const weir_conv_blocked *p) {
-  const weir_call *call = &group->calls[1];
-  if (group->call_count < 2 || p->bias_io >= 0 ||
-      strcmp(call->op->name, "add") != 0)
-    return -1;
-  for (uint32_t i = 0; i < 2; i++)
-    if (!group->refs[1][i].member && group->refs[1][1 - i].member &&
-        call->in[i].layout == WEIR_LAYOUT_PLAIN &&
-        call->in[i].dtype == WEIR_F32 &&
-        weir_conv_is_channel_bias(&call->in[i], p->out_channels) &&
-        weir_anchor_io(group) == (int32_t)group->in_count)
-      return (int32_t)group->refs[1][i].index;
-  return -1;
-}
-
-/* Whether nobody but the next call reads the convolution itself. */
-static bool feeds_next_alone(const weir_group *group) {
-  for (uint32_t o = 0; o < group->out_count; o++)
-    if (group->out_calls[o] == 0) return false;
-  for (uint32_t c = 2; c < group->call_count; c++)
-    for (uint32_t i = 0; i < group->calls[c].in_count; i++)
-      if (group->refs[c][i].member && group->refs[c][i].index == 0)
-        return false;
-  return true;
-}
-
-static bool plan_group(const weir_group *group, weir_conv_blocked *p,
-                       weir_ew_room *room, weir_why *why) {
-  const weir_call *call = &group->calls[0];
-  int32_t io = weir_anchor_io(group);
-  room->ew.step_count = 0;
-  if (strcmp(call->op->name, "conv2d") != 0)
-    return weir_no(why, "does not start with conv2d");
-  if (call->in[0].dtype != WEIR_F32) return weir_no(why, "f32 only");
-  if (io < 0) return weir_no(why, "no output to write the product to");
-  weir_layout y = group->out[io - (int32_t)group->in_count].layout;
-  if (!weir_conv_blocked_plan(call, y, p, why)) return false;
-  p->x_io = (int32_t)group->refs[0][0].index;
-  p->w_io = (int32_t)group->refs[0][1].index;
-  p->y_io = io;
-  int32_t bias = feeds_next_alone(group) ? bias_of(group, p) : -1;
-  if (p->bias_io >= 0) p->bias_io = (int32_t)group->refs[0][2].index;
-  uint32_t first = bias >= 0 ? 2 : 1;
-  if (bias >= 0) p->bias_io = bias;
-  if (first == group->call_count) return true;
-  return weir_ew_build(group, first, io, false, room, why);
-}
-
-static bool group_accepts(const weir_group *group, weir_why *why) {
-  weir_conv_blocked plan;
-  weir_ew_room room;
-  return plan_group(group, &plan, &room, why);
-}
-
-static weir_status group_prepare(const weir_group *group, weir_prepared *out,
-                                 weir_error *err) {
-  weir_conv_blocked *p = weir_arena_alloc(out->arena, sizeof *p);
-  weir_ew_room room;
-  if (!p) return weir_fail_memory(err, sizeof *p);
-  if (!plan_group(group, p, &room, NULL))
-    return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.onednn: not accepted");
-  if (room.ew.step_count > 0) {
-    p->epilogue = weir_ew_keep(&room, out->arena);
-    if (!p->epilogue) return weir_fail_memory(err, sizeof(weir_ew));
-  }
-  return prepare_plan(p, group->in[p->w_io].value, out, err);
-}
-
-const weir_group_kernel_def weir_group_cpu_conv2d_onednn = {
-    .name = "cpu.conv2d_onednn_fused",
-    .device = WEIR_CPU,
-    .accepts = group_accepts,
-    .layouts = true,
-    .prepare = group_prepare,
-    .release = release,
-    .run = run};
+    .release = weir_conv_blocked_release,
+    .run = weir_conv_blocked_run};

@@ -10,26 +10,35 @@
  * is what oneDNN's register tiles hold.
  * 1 x 1 windows of few output channels are left to the product that reads x in
  * place (conv_gemm.c): turning x takes a fixed share of their work, 1 in oc. */
-#include "kernels/cpu/conv/conv_blocked_plan.h"
+#include "kernels/cpu/conv/blocked/plan.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
-#include "kernels/cpu/conv/conv_blocked.h"
+#include "kernels/cpu/conv/blocked/blocked.h"
+#include "kernels/cpu/conv/blocked/tile.h"
+#include "kernels/cpu/conv/blocked/tiles.h"
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/registry.h"
 #include "runtime/base/size.h"
 
 enum {
   kPieceBytes = 256 * 1024, /* of output */
+  kPieceWeights = 1 << 20,  /* with AVX-512; with AVX2 a quarter */
   kTurnBytes = 4 << 20,     /* of x in scratch */
   kJobFloats = 64 * 1024,   /* turned in one job */
   kBlocks = 8,              /* wanted */
   kKernel = 16,             /* rows or columns of a window, at most */
   kFewOut = 128,            /* for which turning x does not pay */
+  kStrip = 24,              /* pixels of a strip, at least */
+  kEven = 8,                /* rows of which one more or less is little */
+  kFewWeights = 160 * 1024, /* for tiles of AVX2 */
+  kPoint = 4,               /* pixels for which own tiles pay */
   kFlat = 3                 /* channels that are read as they lie */
 };
 static const double kBlockFlops = 1e6, kSmallFlops = 2e6;
+static const double kBlockBytes = 128e3, kSmallBytes = 256e3; /* of weights */
 
 static bool is_layout(weir_layout layout, int lanes, bool *plain) {
   *plain = layout == WEIR_LAYOUT_PLAIN;
@@ -87,16 +96,67 @@ static void cut(weir_conv_blocked *p) {
   double bytes = 4.0 * (double)channels * (double)p->out_pixels;
   int64_t wanted = 1 + (int64_t)(bytes / kPieceBytes);
   int64_t blocks = (kBlocks + d->n * groups - 1) / (d->n * groups);
-  int64_t worth = (int64_t)(flops / (double)groups / kBlockFlops);
+  /* A few pixels wait for their weights more than they compute. */
+  double weights = 4.0 * (double)p->out_channels * (double)d->taps;
+  double work = fmax(flops / kBlockFlops, weights / kBlockBytes);
+  int64_t worth = (int64_t)(work / (double)groups);
   if (blocks > worth) blocks = worth;
   if (blocks > wanted) wanted = blocks;
   int64_t most = channels / (p->depthwise ? p->lanes : 4 * p->lanes);
+  if ((most < 2 || p->out_pixels < kPoint) && d->n * groups == 1)
+    most = channels / (2 * p->lanes);
   int64_t pieces = pieces_of(channels, p->lanes, wanted, most);
   p->piece = channels / pieces;
   p->pieces = pieces * groups;
-  p->small = flops * (double)d->n < kSmallFlops;
+  p->small = flops * (double)d->n < kSmallFlops && weights < kSmallBytes;
   p->part = 1 + kJobFloats / (p->lanes * p->pixels);
+  p->strip = p->out_pixels;
+  p->strips = 1;
   assert(p->piece % p->lanes == 0 && p->piece * p->pieces == p->out_padded);
+}
+
+/* Whether twice as many strips are long enough, and nearly even. */
+static bool halves(const weir_conv_blocked *p, int64_t strips) {
+  int64_t rows = p->border_rows > 0 ? p->dims.oh : p->out_pixels;
+  if (p->out_pixels / (2 * strips) < kStrip) return false;
+  return rows % (2 * strips) == 0 || rows / (2 * strips) >= kEven;
+}
+
+/* How many pieces and strips for own tiles. The weights of a piece stay in the
+ * second cache for all strips, and what a strip reads and writes does for its
+ * panels. More blocks are cut from pixels where values are more than weights,
+ * else from channels, so that the larger of the two is read once. */
+static void cut_tiles(weir_conv_blocked *p) {
+  const weir_conv_dims *d = &p->dims;
+  int64_t panel = p->isa->conv_tiles->vectors * p->lanes;
+  int64_t panels = (p->out_padded + panel - 1) / panel;
+  double weights = (double)p->out_channels * (double)d->taps;
+  double pixels = (double)p->out_pixels;
+  double values = (double)(p->padded + p->out_padded) * pixels;
+  int64_t blocks = (kBlocks + d->n - 1) / d->n;
+  int64_t worth = (int64_t)(2 * weights * pixels / kBlockFlops);
+  double most = p->lanes == 16 ? kPieceWeights : kPieceWeights / 4;
+  int64_t pieces = 1 + (int64_t)(4 * weights / most);
+  if (blocks > worth) blocks = worth;
+  if (values * (double)d->n <= weights && pieces < blocks) pieces = blocks;
+  if (pieces > panels) pieces = panels;
+  double strip = (double)p->padded + (double)p->out_padded / (double)pieces;
+  int64_t wanted = 1 + (int64_t)(4 * strip * pixels / kPieceBytes);
+  p->strips = 1;
+  while ((p->strips < wanted || p->strips * pieces < blocks) && !p->y_plain &&
+         halves(p, p->strips))
+    p->strips *= 2;
+  if (p->strips * pieces < blocks)
+    pieces = (blocks + p->strips - 1) / p->strips;
+  if (pieces > panels) pieces = panels;
+  p->piece = (panels + pieces - 1) / pieces * panel;
+  p->pieces = (p->out_padded + p->piece - 1) / p->piece;
+  p->strip = (p->out_pixels + p->strips - 1) / p->strips;
+  if (p->border_rows > 0) p->strip = (p->strip + p->row - 1) / p->row * p->row;
+  p->strips = (p->out_pixels + p->strip - 1) / p->strip;
+  p->part = 1 + kJobFloats / (p->lanes * p->pixels);
+  p->small = 2 * weights * pixels * (double)d->n < kSmallFlops;
+  if (p->border_rows > 0 && p->pieces == 1) weir_conv_tiles_by_strip(p);
 }
 
 static bool floats(int64_t a, int64_t b, int64_t c, size_t *out) {
@@ -113,10 +173,14 @@ static bool size_memory(weir_conv_blocked *p, weir_why *why) {
   const weir_conv_dims *d = &p->dims;
   size_t image = 0;
   int64_t window = d->window.kernel[0] * d->window.kernel[1];
-  int64_t taps = d->groups > 1 ? d->taps : p->padded * window;
+  int64_t channels = p->tiles ? p->channels : p->padded;
+  int64_t taps = d->groups > 1 ? d->taps : channels * window;
   bool ok = floats(p->piece, taps, 1, &p->packed_bytes) &&
             floats(p->padded, p->pixels, 1, &image);
-  if (p->padded != p->channels || p->out_padded != p->out_channels)
+  int64_t own = p->tiles ? weir_conv_tiles_own(p) : 0;
+  if (p->tiles)
+    ok = ok && floats(own > p->piece ? own : p->piece, 1, 1, &p->own_w_bytes);
+  else if (p->padded != p->channels || p->out_padded != p->out_channels)
     p->own_w_bytes = p->packed_bytes;
   p->images = d->n;
   if (ok && p->turns_x && image > 0) {
@@ -124,13 +188,35 @@ static bool size_memory(weir_conv_blocked *p, weir_why *why) {
     if (p->images > fit) p->images = fit > 0 ? fit : 1;
     ok = floats(p->padded, p->pixels, p->images, &p->x_bytes);
   }
-  if (ok && p->x_plain && p->depthwise)
-    ok = floats(p->piece, p->pixels, 1, &p->own_x_bytes);
+  if (ok && ((p->x_plain && p->depthwise) || p->by_strip))
+    ok = floats(p->depthwise ? p->piece : p->padded, p->pixels, 1,
+                &p->own_x_bytes);
   if (ok && p->y_plain)
     ok = floats(p->piece, p->out_pixels, 1, &p->own_y_bytes);
   size_t all = 0;
   ok = ok && weir_size_mul(p->packed_bytes, (size_t)p->pieces, &all);
   return ok || weir_no(why, "memory beyond all sizes");
+}
+
+/* Whether own tiles take it, and what they read. With AVX2 a tile has too few
+ * pixels to use many weights as fast as they come: those are oneDNN's. */
+static bool by_tiles(weir_conv_blocked *p) {
+  const weir_conv_dims *d = &p->dims;
+  int64_t taps = d->window.kernel[0] * d->window.kernel[1];
+  bool wide = p->lanes == 16;
+  if (d->groups != 1 || p->flat || p->out_pixels < kPoint) return false;
+  if (taps > 1 ? !wide || taps > WEIR_CONV_TAPS
+               : !wide && p->channels * p->out_channels > kFewWeights)
+    return false;
+  if (taps == 1 && !p->thin) {
+    p->tap_count = 1;
+    p->row = p->out_pixels;
+    return true;
+  }
+  p->thin = false;
+  weir_conv_tiles_border(p);
+  p->turns_x = true;
+  return true;
 }
 
 bool weir_conv_blocked_plan(const weir_call *call, weir_layout y_layout,
@@ -169,7 +255,11 @@ bool weir_conv_blocked_plan(const weir_call *call, weir_layout y_layout,
   if (d->in_place && p->x_plain && p->y_plain && d->oc < kFewOut && !one_in)
     return weir_no(why, "1 x 1 to fewer than %d channels, from and to rows",
                    kFewOut);
-  cut(p);
+  p->tiles = by_tiles(p);
+  if (p->tiles)
+    cut_tiles(p);
+  else
+    cut(p);
   return size_memory(p, why);
 }
 

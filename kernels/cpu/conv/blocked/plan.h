@@ -2,7 +2,7 @@
 #ifndef WEIR_KERNELS_CPU_CONV_BLOCKED_PLAN_H_
 #define WEIR_KERNELS_CPU_CONV_BLOCKED_PLAN_H_
 
-#include "kernels/cpu/conv/conv_blocked.h"
+#include "kernels/cpu/conv/blocked/blocked.h"
 
 /* Which convolutions oneDNN takes in blocks of channels, in what pieces. */
 

@@ -136,7 +136,7 @@ static void cut_tiles(weir_conv_blocked *p) {
   int64_t blocks = (kBlocks + d->n - 1) / d->n;
   int64_t worth = (int64_t)(2 * weights * pixels / kBlockFlops);
   double most = p->lanes == 16 ? kPieceWeights : kPieceWeights / 4;
-  int64_t pieces = 1 + (int64_t)(4 * weights / most);
+  int64_t pieces = (int64_t)ceil(4 * weights / most);
   if (blocks > worth) blocks = worth;
   if (values * (double)d->n <= weights && pieces < blocks) pieces = blocks;
   if (pieces > panels) pieces = panels;

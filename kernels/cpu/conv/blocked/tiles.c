@@ -63,9 +63,8 @@ static void copy_row(const weir_conv_blocked *p, float *to, const float *x,
   } else if (step == 1) {
     p->isa->rows->transpose(to, lanes, x, plane, there, count);
   } else {
-    for (int64_t i = 0; i < count; i++)
-      for (int64_t c = 0; c < there; c++)
-        to[i * lanes + c] = x[c * plane + i * step];
+    for (int64_t c = 0; c < there; c++, x += plane)
+      for (int64_t i = 0; i < count; i++) to[i * lanes + c] = x[i * step];
   }
 }
 

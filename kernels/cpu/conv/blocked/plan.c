@@ -30,7 +30,8 @@ enum {
   kJobFloats = 64 * 1024,   /* turned in one job */
   kBlocks = 8,              /* wanted */
   kKernel = 16,             /* rows or columns of a window, at most */
-  kFewOut = 128,            /* for which turning x does not pay */
+  kFewOut = 128,            /* for which turning x does not pay, */
+  kFewOutWide = 320,        /* with AVX-512 */
   kStrip = 24,              /* pixels of a strip, at least */
   kEven = 8,                /* rows of which one more or less is little */
   kFewWeights = 160 * 1024, /* for tiles of AVX2 */
@@ -252,9 +253,10 @@ bool weir_conv_blocked_plan(const weir_call *call, weir_layout y_layout,
   if (one_in && !p->flat && p->padded == p->channels) p->x_plain = false;
   if (one_out && p->out_padded == p->out_channels) p->y_plain = false;
   p->turns_x = p->thin || (p->x_plain && !p->flat && !p->depthwise);
-  if (d->in_place && p->x_plain && p->y_plain && d->oc < kFewOut && !one_in)
+  int few = p->lanes == 16 ? kFewOutWide : kFewOut;
+  if (d->in_place && p->x_plain && p->y_plain && d->oc < few && !one_in)
     return weir_no(why, "1 x 1 to fewer than %d channels, from and to rows",
-                   kFewOut);
+                   few);
   p->tiles = by_tiles(p);
   if (p->tiles)
     cut_tiles(p);

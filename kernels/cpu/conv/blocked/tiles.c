@@ -51,6 +51,25 @@ void weir_conv_tiles_by_strip(weir_conv_blocked *p) {
   p->pixels = p->border_rows * p->border_row * p->row_parts;
 }
 
+/* From rows, by way of pixels side by side: a transpose of all and copies of
+ * some take less than single numbers. */
+static void thin_row(const weir_conv_blocked *p, float *to, const float *x,
+                     int64_t step, int64_t count, int64_t there) {
+  enum { kPixels = 64, kLanes = 16 };
+  float all[kPixels * kLanes];
+  int64_t lanes = p->lanes, plane = p->dims.h * p->dims.w;
+  int64_t most = step < kPixels ? kPixels / step : 1;
+  assert(lanes <= kLanes);
+  for (int64_t i = 0; i < count; i += most) {
+    int64_t n = count - i < most ? count - i : most;
+    p->isa->rows->transpose(all, lanes, x + i * step, plane, there,
+                            (n - 1) * step + 1);
+    for (int64_t k = 0; k < n; k++)
+      memcpy(to + (i + k) * lanes, all + k * step * lanes,
+             (size_t)lanes * sizeof *to);
+  }
+}
+
 /* |count| pixels of a row of x, every |step|-th. */
 static void copy_row(const weir_conv_blocked *p, float *to, const float *x,
                      int64_t step, int64_t count, int64_t there) {
@@ -63,8 +82,7 @@ static void copy_row(const weir_conv_blocked *p, float *to, const float *x,
   } else if (step == 1) {
     p->isa->rows->transpose(to, lanes, x, plane, there, count);
   } else {
-    for (int64_t c = 0; c < there; c++, x += plane)
-      for (int64_t i = 0; i < count; i++) to[i * lanes + c] = x[i * step];
+    thin_row(p, to, x, step, count, there);
   }
 }
 

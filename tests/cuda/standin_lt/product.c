@@ -147,8 +147,8 @@ void lt_product_run(void *arg, bool done) {
 
 void *lt_product_clone(const void *arg) {
   const lt_product *p = arg;
-  lt_product *copy = malloc(
-      sizeof *copy + sizeof(double) * (p->d.rows + 1) * (size_t)depth(p));
+  lt_product *copy = malloc(sizeof *copy + sizeof(double) * (p->d.rows + 1) *
+                                               (size_t)depth(p));
   if (copy != NULL) *copy = *p;
   return copy;
 }

@@ -56,13 +56,34 @@ class Case(unittest.TestCase):
 class Measured(Case):
     """--calibrate and trace on GPUs."""
 
-    def test_units_and_links(self):
+    def test_what_is_measured(self):
+        """One measurement, which takes seconds: a plan beside its prediction,
+        and the file."""
         self.file("g.yaml", HOPS)
-        where = ("place", "g.yaml", "--cluster", "worker=1,gpu=2", "--costs",
-                 "g.costs", "--json")
-        self.weir("standin", *where, "--calibrate")
+        where = ("g.yaml", "--cluster", "worker=1,gpu=2", "--costs", "g.costs",
+                 "--json")
+        seen = json.loads(self.weir("standin", "trace", *where, "--calibrate",
+                                    "-o", "l.json"))
         self.assertEqual(self.err, "")
-        text = (self.folder / "g.costs").read_text()
+        self.check_file((self.folder / "g.costs").read_text())
+        self.check_trace(seen)
+        # A plan has these times.
+        plan = json.loads(self.weir("standin", "place", *where))
+        nodes = {n["name"]: n for n in plan["nodes"]}
+        for name in "bc":
+            self.assertEqual(nodes[name]["cost_source"], "measured")
+            self.assertEqual(nodes[name]["end_ns"] - nodes[name]["start_ns"],
+                             LAUNCH_NS)
+        into, = (e for e in plan["edges"]
+                 if e["to"] == GPU + "0" and e["node"] == nodes["a"]["id"])
+        self.assertAlmostEqual(into["end_ns"] - into["start_ns"], COPY_NS,
+                               delta=3)
+        # Elsewhere it is another machine's file, and still good for a plan.
+        self.weir("bare", "place", *where)
+        self.assertIn('warning[W3046]: g.costs was measured elsewhere: its gpu '
+                      'is "stand-in 0", here it is ""', self.err)
+
+    def check_file(self, text):
         self.assertIn("\nmachine gpu stand-in 0\n", text)
         self.assertRegex(text, re.compile(
             f"^unit gpu {LAUNCH_NS} 0 [0-9]+ [0-9]+ [0-9]+ exp\\(", re.M))
@@ -76,21 +97,22 @@ class Measured(Case):
                         ("gpu->gpu", 15625)):
             self.assertAlmostEqual(links[way][2], fs, delta=10)
         self.assertAlmostEqual(links["cpu->gpu"][1], 1000, delta=2)
-        # A plan has these times.
-        plan = json.loads(self.weir("standin", *where))
-        nodes = {n["name"]: n for n in plan["nodes"]}
+
+    def check_trace(self, seen):
+        nodes = {n["name"]: n for n in seen["nodes"]}
         for name in "bc":
-            self.assertEqual(nodes[name]["cost_source"], "measured")
-            self.assertEqual(nodes[name]["end_ns"] - nodes[name]["start_ns"],
-                             LAUNCH_NS)
-        into, = (e for e in plan["edges"]
-                 if e["to"] == GPU + "0" and e["node"] == nodes["a"]["id"])
-        self.assertAlmostEqual(into["end_ns"] - into["start_ns"], COPY_NS,
-                               delta=3)
-        # Elsewhere it is another machine's file, and still good for a plan.
-        self.weir("bare", *where)
-        self.assertIn('warning[W3046]: g.costs was measured elsewhere: its gpu '
-                      'is "stand-in 0", here it is ""', self.err)
+            self.assertEqual(nodes[name]["measured_ns"], LAUNCH_NS)
+            self.assertEqual(nodes[name]["predicted_ns"], LAUNCH_NS)
+        # A copy holds that of the GPU, and the way through the host.
+        self.assertEqual(len(seen["edges"]), 3)
+        for e in seen["edges"]:
+            self.assertGreater(e["measured_ns"], COPY_NS)
+        held = {d["name"]: d["memory_bytes"] for d in seen["devices"]}
+        self.assertGreaterEqual(held[GPU + "0"], 64 * 32 * 4)
+        events = json.loads((self.folder / "l.json").read_text())["traceEvents"]
+        lanes = {e["args"]["name"] for e in events if e["ph"] == "M"}
+        self.assertTrue({f"measured {GPU}0", f"predicted {GPU}1"} <= lanes,
+                        lanes)
 
     def test_a_profile_has_the_gpus_clock(self):
         self.file("g.yaml", HOPS)
@@ -108,25 +130,6 @@ class Measured(Case):
             self.assertIn("peak_share", nodes[name])
         self.assertIn("nodes on GPUs have times of the GPU's clock",
                       self.weir("standin", *args))
-
-    def test_a_plan_beside_its_prediction(self):
-        self.file("g.yaml", HOPS)
-        seen = json.loads(self.weir("standin", "trace", "g.yaml", "--cluster",
-                                    "worker=1,gpu=2", "--json", "-o", "l.json"))
-        nodes = {n["name"]: n for n in seen["nodes"]}
-        for name in "bc":
-            self.assertEqual(nodes[name]["measured_ns"], LAUNCH_NS)
-            self.assertEqual(nodes[name]["predicted_ns"], LAUNCH_NS)
-        # A copy holds that of the GPU, and the way through the host.
-        self.assertEqual(len(seen["edges"]), 3)
-        for e in seen["edges"]:
-            self.assertGreater(e["measured_ns"], COPY_NS)
-        held = {d["name"]: d["memory_bytes"] for d in seen["devices"]}
-        self.assertGreaterEqual(held[GPU + "0"], 64 * 32 * 4)
-        events = json.loads((self.folder / "l.json").read_text())["traceEvents"]
-        lanes = {e["args"]["name"] for e in events if e["ph"] == "M"}
-        self.assertTrue({f"measured {GPU}0", f"predicted {GPU}1"} <= lanes,
-                        lanes)
 
     def test_a_run_has_the_gpus_times(self):
         self.file("g.yaml", HOPS)
@@ -150,7 +153,7 @@ class Measured(Case):
                       "table\n", self.err)
         text = (self.folder / "g.costs").read_text()
         self.assertNotIn("gpu", text)
-        self.weir("bare", "trace", *where, code=4)
+        self.weir("bare", "trace", *where, "--costs", "g.costs", code=4)
         self.assertIn(f"error[W3047]: {GPU}0 is no device of this process\n"
                       f"   = help: {NONE}", self.err)
 

@@ -225,7 +225,7 @@ static void a_link_is_measured(void **state) {
   assert_true(costs->pieces[0].latency_ns >= 0);
   assert_true(costs->pieces[0].fs_per_byte >= 0);
   assert_true(costs->pieces[0].latency_ns + costs->pieces[0].fs_per_byte > 0);
-  assert_int_equal(costs->pieces[0].count, 14 * 15);
+  assert_int_equal(costs->pieces[0].count, 12 * 15 + 2 * 5);
   weir_costs_release(costs);
   exec_world_check_empty(&world);
 }

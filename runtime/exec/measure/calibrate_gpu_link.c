@@ -50,13 +50,13 @@ static weir_status copy_peer(bench *b, size_t bytes, weir_error *err) {
                              bytes, err);
 }
 
-/* The median of the device's times of |copy|; in |*whole_ns| that of the
- * host's. */
-static weir_status time_copy(bench *b, copy_fn copy, size_t bytes,
+/* The median of the device's times of |runs| runs of |copy|; in |*whole_ns|
+ * that of the host's. */
+static weir_status time_copy(bench *b, copy_fn copy, size_t bytes, int runs,
                              int64_t *out_ns, int64_t *whole_ns,
                              weir_error *err) {
   int64_t times[RUNS], whole[RUNS];
-  for (int i = -WARM; i < RUNS; i++) {
+  for (int i = -WARM; i < runs; i++) {
     int64_t start = b->clock->now_ns(b->clock->self), ns;
     WEIR_TRY(b->d->vt->record(b->d, b->queue, b->begin, err));
     WEIR_TRY(copy(b, bytes, err));
@@ -68,8 +68,8 @@ static weir_status time_copy(bench *b, copy_fn copy, size_t bytes,
     times[i] = ns - b->price_ns;
     whole[i] = stop - start;
   }
-  *out_ns = weir_sample_of(times, RUNS).median_ns;
-  *whole_ns = weir_sample_of(whole, RUNS).median_ns;
+  *out_ns = weir_sample_of(times, (size_t)runs).median_ns;
+  *whole_ns = weir_sample_of(whole, (size_t)runs).median_ns;
   return WEIR_OK;
 }
 
@@ -78,7 +78,8 @@ static weir_status measure_way(bench *b, copy_fn copy, weir_cost_piece *out,
   int64_t ns[WEIR_LINK_SIZES], send[WEIR_LINK_SIZES], ignored;
   for (int i = 0; i < WEIR_LINK_SIZES; i++) {
     size_t bytes = (size_t)weir_link_size(i);
-    WEIR_TRY(time_copy(b, copy, bytes, &ns[i], &ignored, err));
+    WEIR_TRY(time_copy(b, copy, bytes, weir_link_runs(i, RUNS), &ns[i],
+                       &ignored, err));
     if (ns[i] < 1) ns[i] = 1;
     send[i] = ns[i];
     if (copy == copy_out) ns[i] += b->told_ns;
@@ -101,7 +102,7 @@ static weir_status begin(bench *b, const weir_env *env, bool two,
   WEIR_TRY(b->d->vt->host_alloc(b->d, most, &b->host, err));
   memset(b->host, 0, most);
   WEIR_TRY(weir_gpu_alloc_waiting(first, most, &b->own, err));
-  WEIR_TRY(time_copy(b, copy_nothing, 0, &price, &b->told_ns, err));
+  WEIR_TRY(time_copy(b, copy_nothing, 0, RUNS, &price, &b->told_ns, err));
   b->price_ns = price;
   if (!two) return WEIR_OK;
   WEIR_TRY(weir_gpus_get(env->gpus, 1, 0, &second, err));

@@ -20,9 +20,14 @@
  * busy is the time of the send instructions, from traces of further runs. */
 
 enum { HOPS = 4, RUNS = 15, EVENTS = 256 };
+enum { kSteady = 12, kFew = 5 }; /* a size, and how often from it on */
 
 int64_t weir_link_size(int i) {
   return INT64_C(1) << (2 * i);
+}
+
+int weir_link_runs(int i, int most) {
+  return i < kSteady || most < kFew ? most : kFew;
 }
 
 static weir_status load_chain(const weir_env *env, int64_t bytes, bool two,
@@ -95,13 +100,14 @@ static int64_t sent_ns(const weir_trace *trace) {
   return ns;
 }
 
-/* Times RUNS runs; with |trace|, their sends. */
-static weir_status time_runs(const weir_env *env, chain *c, weir_trace *trace,
-                             weir_cost_sample *out, weir_error *err) {
+/* Times |runs| runs; with |trace|, their sends. */
+static weir_status time_runs(const weir_env *env, chain *c, int runs,
+                             weir_trace *trace, weir_cost_sample *out,
+                             weir_error *err) {
   const weir_clock *clock = env->clock;
   weir_run_options o = {.trace = trace};
   int64_t times[RUNS];
-  for (int i = -2; i < RUNS; i++) { /* two to get warm */
+  for (int i = -2; i < runs; i++) { /* two to get warm */
     int64_t start = clock->now_ns(clock->self);
     if (trace != NULL) weir_trace_clear(trace);
     WEIR_TRY(weir_binding_run(c->binding, &o, err));
@@ -109,21 +115,23 @@ static weir_status time_runs(const weir_env *env, chain *c, weir_trace *trace,
     times[i] =
         trace != NULL ? sent_ns(trace) : clock->now_ns(clock->self) - start;
   }
-  *out = weir_sample_of(times, RUNS);
+  *out = weir_sample_of(times, (size_t)runs);
   return WEIR_OK;
 }
 
-/* The time of one run, and of its sends where |sends| is not NULL. */
-static weir_status time_chain(const weir_env *env, int64_t bytes, bool two,
+/* The time of one run with size |size|, and of its sends where |sends| is not
+ * NULL. */
+static weir_status time_chain(const weir_env *env, int size, bool two,
                               weir_cost_sample *whole, weir_cost_sample *sends,
                               weir_error *err) {
+  int runs = weir_link_runs(size, RUNS);
   chain c = {0};
   weir_trace *trace = NULL;
-  weir_status s = chain_begin(env, bytes, two, &c, err);
-  if (s == WEIR_OK) s = time_runs(env, &c, NULL, whole, err);
+  weir_status s = chain_begin(env, weir_link_size(size), two, &c, err);
+  if (s == WEIR_OK) s = time_runs(env, &c, runs, NULL, whole, err);
   if (s == WEIR_OK && sends != NULL) {
     s = weir_exec_trace_create(env, EVENTS, &trace, err);
-    if (s == WEIR_OK) s = time_runs(env, &c, trace, sends, err);
+    if (s == WEIR_OK) s = time_runs(env, &c, runs, trace, sends, err);
   }
   weir_exec_trace_release(trace);
   chain_end(&c);
@@ -165,8 +173,10 @@ static uint32_t spread_of(const weir_cost_piece *p, const int64_t *ns) {
 }
 
 weir_cost_piece weir_link_fit(const int64_t *ns, const int64_t *send,
-                              uint32_t runs) {
-  weir_cost_piece p = {.count = WEIR_LINK_SIZES * runs};
+                              int most) {
+  weir_cost_piece p = {0};
+  for (int i = 0; i < WEIR_LINK_SIZES; i++)
+    p.count += (uint32_t)weir_link_runs(i, most);
   fit(ns, &p.latency_ns, &p.fs_per_byte);
   if (send != NULL) fit(send, &p.send_ns, &p.send_fs_per_byte);
   p.spread_permille = spread_of(&p, ns);
@@ -178,8 +188,8 @@ weir_status weir_calibrate_link(const weir_env *env, weir_costs *costs,
   int64_t ns[WEIR_LINK_SIZES], send[WEIR_LINK_SIZES];
   for (int i = 0; i < WEIR_LINK_SIZES; i++) {
     weir_cost_sample one, two, sends;
-    WEIR_TRY(time_chain(env, weir_link_size(i), false, &one, NULL, err));
-    WEIR_TRY(time_chain(env, weir_link_size(i), true, &two, &sends, err));
+    WEIR_TRY(time_chain(env, i, false, &one, NULL, err));
+    WEIR_TRY(time_chain(env, i, true, &two, &sends, err));
     ns[i] = (two.median_ns - one.median_ns) / HOPS;
     send[i] = sends.median_ns / HOPS;
     if (send[i] < 1) send[i] = 1;

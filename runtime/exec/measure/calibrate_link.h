@@ -20,10 +20,13 @@ enum { WEIR_LINK_SIZES = 14 };
 /* Size |i| of a sweep: 1, 4, 16 ... 64 Mi bytes. */
 int64_t weir_link_size(int i);
 
+/* How often size |i| is timed, of |most|: copies of 16 MiB and more are steady,
+ * and took nine tenths of a sweep. */
+int weir_link_runs(int i, int most);
+
 /* The line through |ns|, the time of each size, and through |send|, the part of
  * it in which the sender is busy (NULL: it never is), all at least 1; each is
- * the median of |runs|. */
-weir_cost_piece weir_link_fit(const int64_t *ns, const int64_t *send,
-                              uint32_t runs);
+ * the median of its runs, |most| of a small size. */
+weir_cost_piece weir_link_fit(const int64_t *ns, const int64_t *send, int most);
 
 #endif

@@ -3,8 +3,8 @@
  *
  * A warp goes on until all its lanes have ended or are at the block's barrier;
  * then the next warp runs. When all warps are there, the barrier opens. An
- * operation of a warp has two waits: after the first all values are written,
- * after the second all are read.
+ * operation of a warp waits once: then all values are written. The next one
+ * writes elsewhere, and the one after it waits for lanes that have read these.
  *
  * A thread that comes to a wait goes to the next one of its pass at once, and
  * one that ends leaves it its stack: a body without waits is a loop on one
@@ -53,7 +53,8 @@ typedef struct fiber {
   context context;
   unsigned char *stack; /* from its begin to its end */
   unsigned barriers;    /* that it has come to */
-  enum { READY, AT_WRITE, AT_READ, AT_BARRIER, ENDED } state;
+  unsigned exchanges;
+  enum { READY, AT_EXCHANGE, AT_BARRIER, ENDED } state;
   void *fake_stack; /* the address sanitizer's */
 } fiber;
 
@@ -72,7 +73,8 @@ static struct {
 } pass;
 static const simt_body *body;
 static const void *arguments;
-static unsigned char values[SIMT_LANES][8]; /* of a warp's operation */
+/* Of a warp's operation, and of the next one. */
+static unsigned char values[2][SIMT_LANES][8];
 #if defined(SANITIZED)
 static bool from_scheduler; /* the last switch */
 static void *scheduler_fake_stack;
@@ -253,11 +255,11 @@ void simt_barrier(void) {
 }
 
 void simt_exchange(void *value, size_t bytes, unsigned from) {
+  unsigned char(*all)[8] = values[running->exchanges++ % 2];
   if (standin_has(STANDIN_BUG_own_lane)) from = simt_thread.x;
-  memcpy(values[simt_thread.x % SIMT_LANES], value, bytes);
-  yield_as(AT_WRITE);
-  memcpy(value, values[from % SIMT_LANES], bytes);
-  yield_as(AT_READ);
+  memcpy(all[simt_thread.x % SIMT_LANES], value, bytes);
+  yield_as(AT_EXCHANGE);
+  memcpy(value, all[from % SIMT_LANES], bytes);
 }
 
 static void run_pass(fiber *lanes, unsigned count, bool last) {
@@ -282,8 +284,8 @@ static simt_result run_warp(fiber *lanes, unsigned count, bool last) {
     unsigned in[ENDED + 1] = {0};
     run_pass(lanes, count, last);
     for (unsigned i = 0; i < count; i++) in[lanes[i].state]++;
-    if (in[AT_WRITE] + in[AT_READ] == 0) return SIMT_OK;
-    if (in[AT_WRITE] != count && in[AT_READ] != count) return SIMT_DIVERGED;
+    if (in[AT_EXCHANGE] == 0) return SIMT_OK;
+    if (in[AT_EXCHANGE] != count) return SIMT_DIVERGED;
     for (unsigned i = 0; i < count; i++) lanes[i].state = READY;
   }
 }

@@ -53,11 +53,16 @@ cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
   return standin_end(e);
 }
 
+/* Names come in the order of the list: the search goes on from the last one. */
 static const simt_body *find(const char *name) {
   if (standin.hidden != NULL && strcmp(name, standin.hidden) == 0) return NULL;
 #if defined(STANDIN_BODIES)
-  for (const simt_body *b = simt_bodies; b->symbol != NULL; b++)
-    if (strcmp(b->symbol, name) == 0) return b;
+  static const simt_body *last = simt_bodies;
+  const simt_body *b = last;
+  do {
+    b = b->symbol != NULL ? b + 1 : simt_bodies;
+    if (b->symbol != NULL && strcmp(b->symbol, name) == 0) return last = b;
+  } while (b != last);
   return NULL;
 #else
   return &kNoBody;

@@ -30,6 +30,12 @@ bool standin_is_live(const void *address, size_t bytes, int device) {
          bytes <= (size_t)(b->data + b->bytes - at);
 }
 
+/* Whether all |bytes|, of which there are some, are kPoison: the first is, and
+ * each is what the next one is. */
+static bool is_poison(const unsigned char *data, size_t bytes) {
+  return data[0] == kPoison && memcmp(data, data + 1, bytes - 1) == 0;
+}
+
 void standin_sweep(void) {
   standin_block **link = &blocks, *b;
   while ((b = *link) != NULL) {
@@ -37,9 +43,7 @@ void standin_sweep(void) {
       link = &b->next;
       continue;
     }
-    size_t i = 0;
-    while (i < b->bytes && b->data[i] == kPoison) i++;
-    standin.counts.written_after_free += i < b->bytes;
+    standin.counts.written_after_free += !is_poison(b->data, b->bytes);
     *link = b->next;
     free(b->data);
     free(b);

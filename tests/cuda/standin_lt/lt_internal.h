@@ -70,15 +70,16 @@ typedef struct lt_product {
   double alpha, beta;
   bool splits; /* the sum, in two halves of the output's type */
   uint64_t cost_ns;
+  double factors[]; /* of a clone: room for op(A) and a column of op(B) */
 } lt_product;
 
 /* Bytes of an element; 0: a type that is not known here. */
 size_t lt_size(cudaDataType type);
 /* With beta 0 as well, unless C is D: a caller that has no C must say so. */
 bool lt_reads_c(const lt_product *p);
-/* standin_task.run: |arg| is an lt_product from malloc. */
+/* standin_task.run: |arg| is a clone, which it frees. */
 void lt_product_run(void *arg, bool done);
-/* standin_task.clone. */
+/* standin_task.clone; NULL without memory. */
 void *lt_product_clone(const void *arg);
 
 #endif

@@ -267,9 +267,8 @@ static size_t bytes_of(const lt_layout *l) {
 
 static cublasStatus_t put(const lt_product *p, int device, void *stream) {
   bool biased = (p->op.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
-  lt_product *copy = malloc(sizeof *copy);
+  lt_product *copy = lt_product_clone(p);
   if (copy == NULL) return CUBLAS_STATUS_ALLOC_FAILED;
-  *copy = *p;
   const standin_task task = {
       .device = device,
       .spans = {{p->a_data, bytes_of(&p->a)},

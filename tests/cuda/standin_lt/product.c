@@ -56,31 +56,34 @@ static double rounded(cudaDataType type, double x) {
   return load(type, &cell, 0);
 }
 
-/* Element (row, col) of op(matrix), of one of the batch. */
-static double factor(const lt_product *p, const lt_layout *l, const void *data,
-                     int32_t op, int64_t at[3]) {
-  int64_t row = op == CUBLAS_OP_N ? at[0] : at[1];
-  int64_t col = op == CUBLAS_OP_N ? at[1] : at[0];
-  double x = load(l->type, data, at[2] * l->stride + col * l->ld + row);
-  if (p->op.compute == CUBLAS_COMPUTE_32F_FAST_TF32)
-    x = (double)tf32_of((float)x);
-  return x;
+/* The |n| factors of a sum, each |step| after the one before: a row of op(A) or
+ * a column of op(B). */
+static void load_line(const lt_product *p, cudaDataType type, const void *data,
+                      int64_t at, int64_t step, int64_t n, double *out) {
+  bool tf32 = p->op.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  for (int64_t i = 0; i < n; i++) {
+    double x = load(type, data, at + i * step);
+    out[i] = tf32 ? (double)tf32_of((float)x) : x;
+  }
 }
 
-static double sum(const lt_product *p, int64_t row, int64_t col,
-                  int64_t batch) {
-  int64_t k = (int64_t)(p->op.a == CUBLAS_OP_N ? p->a.cols : p->a.rows);
-  double s = 0, first = 0;
-  for (int64_t i = 0; i < k; i++) {
-    if (p->splits && i == k / 2) {
-      first = rounded(p->d.type, s);
-      s = 0;
-    }
-    s += factor(p, &p->a, p->a_data, p->op.a, (int64_t[]){row, i, batch}) *
-         factor(p, &p->b, p->b_data, p->op.b, (int64_t[]){i, col, batch});
-    if (p->op.scale == CUDA_R_32F) s = (double)(float)s;
+/* A sum from |from| on, each step rounded to what the product computes in. */
+static double part(const lt_product *p, const double *a, const double *b,
+                   int64_t from, int64_t to) {
+  bool single = p->op.scale == CUDA_R_32F;
+  double s = 0;
+  for (int64_t i = from; i < to; i++) {
+    s += a[i] * b[i];
+    if (single) s = (double)(float)s;
   }
-  return p->splits ? first + rounded(p->d.type, s) : s;
+  return s;
+}
+
+static double sum(const lt_product *p, const double *a, const double *b,
+                  int64_t k) {
+  if (!p->splits) return part(p, a, b, 0, k);
+  return rounded(p->d.type, part(p, a, b, 0, k / 2)) +
+         rounded(p->d.type, part(p, a, b, k / 2, k));
 }
 
 static double finished(uint32_t epilogue, double x) {
@@ -97,9 +100,9 @@ bool lt_reads_c(const lt_product *p) {
 
 /* With alpha 0 the real library leaves the function of the epilogue out (seen
  * with 13.0 on an H100). */
-static void element(const lt_product *p, int64_t row, int64_t col,
-                    int64_t batch) {
-  double x = p->alpha * sum(p, row, col, batch);
+static void finish(const lt_product *p, double s, int64_t row, int64_t col,
+                   int64_t batch) {
+  double x = p->alpha * s;
   if (lt_reads_c(p))
     x += p->beta *
          load(p->c.type, p->c_data, batch * p->c.stride + col * p->c.ld + row);
@@ -109,21 +112,43 @@ static void element(const lt_product *p, int64_t row, int64_t col,
         p->alpha != 0 ? finished(p->op.epilogue, x) : x);
 }
 
+static int64_t depth(const lt_product *p) {
+  return (int64_t)(p->op.a == CUBLAS_OP_N ? p->a.cols : p->a.rows);
+}
+
+/* A factor is read once, not for each sum that it is in: op(A) by rows, then
+ * one column of op(B) after the other. */
+static void multiply(lt_product *p, int64_t batch) {
+  bool a_plain = p->op.a == CUBLAS_OP_N, b_plain = p->op.b == CUBLAS_OP_N;
+  int64_t k = depth(p), rows = (int64_t)p->d.rows;
+  double *b = p->factors + rows * k;
+  for (int64_t row = 0; row < rows; row++)
+    load_line(p, p->a.type, p->a_data,
+              batch * p->a.stride + row * (a_plain ? 1 : p->a.ld),
+              a_plain ? p->a.ld : 1, k, p->factors + row * k);
+  for (int64_t col = 0; col < (int64_t)p->d.cols; col++) {
+    load_line(p, p->b.type, p->b_data,
+              batch * p->b.stride + col * (b_plain ? p->b.ld : 1),
+              b_plain ? 1 : p->b.ld, k, b);
+    for (int64_t row = 0; row < rows; row++)
+      finish(p, sum(p, p->factors + row * k, b, k), row, col, batch);
+  }
+}
+
 void lt_product_run(void *arg, bool done) {
   lt_product *p = arg;
   if (done) {
     if (p->workspace_bytes > 0) /* an algorithm may write all of it: NaN */
       memset(p->workspace, 0xFF, p->workspace_bytes);
-    for (int64_t batch = 0; batch < p->d.batch; batch++)
-      for (int64_t col = 0; col < (int64_t)p->d.cols; col++)
-        for (int64_t row = 0; row < (int64_t)p->d.rows; row++)
-          element(p, row, col, batch);
+    for (int64_t batch = 0; batch < p->d.batch; batch++) multiply(p, batch);
   }
   free(p);
 }
 
 void *lt_product_clone(const void *arg) {
-  lt_product *copy = malloc(sizeof *copy);
-  if (copy != NULL) *copy = *(const lt_product *)arg;
+  const lt_product *p = arg;
+  lt_product *copy = malloc(sizeof *copy + sizeof(double) * (p->d.rows + 1) *
+                                               (size_t)depth(p));
+  if (copy != NULL) *copy = *p;
   return copy;
 }

@@ -95,6 +95,8 @@ class Peer:
                 command[3:3] = ["--threads", str(args.threads)]
         if case == "lm":
             command = [args.lm, "--serve"]
+            if args.threads:
+                command[1:1] = ["--threads", str(args.threads)]
         if case.startswith("bare_sgemm"):
             command = [args.bare, case[len("bare_sgemm"):]]
         self.process = subprocess.Popen(
@@ -210,8 +212,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--threads", type=int,
-                        help="of weir, PyTorch, bare oneDNN and networks in "
-                             "ONNX Runtime")
+                        help="of weir and all peers")
     parser.add_argument("--isa", choices=("avx2",),
                         help="cap the instruction set of weir and the peers")
     parser.add_argument("--csv", help="file for every round's figure")

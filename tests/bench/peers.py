@@ -28,6 +28,8 @@ def onnx_session(nodes, inputs, outputs, weights=()):
     model = h.make_model(graph, ir_version=8,
                          opset_imports=[h.make_opsetid("", 17)])
     options = ort.SessionOptions()
+    if THREADS:
+        options.intra_op_num_threads = THREADS
     if len(nodes) > 1000:  # otherwise equal additions would be merged
         options.graph_optimization_level = (
             ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
@@ -155,7 +157,7 @@ def torch_lenet_train(batch):
     """One step of Adam, as a PyTorch user writes it."""
     import torch
     from torch import nn
-    torch.set_num_threads(2)
+    torch.set_num_threads(THREADS or 2)
     torch.manual_seed(0)
     module = nn.Sequential(
         nn.Conv2d(1, 6, 5, padding=2), nn.Sigmoid(), nn.AvgPool2d(2),
@@ -169,7 +171,7 @@ def torch_lenet_train(batch):
 def torch_mlp_train(batch):
     import torch
     from torch import nn
-    torch.set_num_threads(2)
+    torch.set_num_threads(THREADS or 2)
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(784, 1024), nn.ReLU(),
                            nn.Linear(1024, 1024), nn.ReLU(),
@@ -195,7 +197,7 @@ def torch_lm_train():
     """A language model: two LSTMs of 650 units, gradients clipped."""
     import torch
     from torch import nn
-    torch.set_num_threads(2)
+    torch.set_num_threads(THREADS or 2)
     torch.manual_seed(0)
     embedding = nn.Embedding(10000, 650)
     layers = nn.LSTM(650, 650, 2, batch_first=True)

@@ -68,8 +68,8 @@ static weir_status time_copy(bench *b, copy_fn copy, size_t bytes, int runs,
     times[i] = ns - b->price_ns;
     whole[i] = stop - start;
   }
-  *out_ns = weir_sample_of(times, (size_t)runs).median_ns;
-  *whole_ns = weir_sample_of(whole, (size_t)runs).median_ns;
+  *out_ns = weir_sample_of(times, (uint32_t)runs).median_ns;
+  *whole_ns = weir_sample_of(whole, (uint32_t)runs).median_ns;
   return WEIR_OK;
 }
 

@@ -115,7 +115,7 @@ static weir_status time_runs(const weir_env *env, chain *c, int runs,
     times[i] =
         trace != NULL ? sent_ns(trace) : clock->now_ns(clock->self) - start;
   }
-  *out = weir_sample_of(times, (size_t)runs);
+  *out = weir_sample_of(times, (uint32_t)runs);
   return WEIR_OK;
 }
 

@@ -52,6 +52,8 @@ static const shape shapes[] = {
     /* 49 taps, and more than tiles take. */
     {2, 16, 15, 13, 32, 7, 7, {2, 3}, {3, 3, 3, 3}, 1, 1, true},
     {1, 16, 12, 12, 16, 8, 8, {1, 1}, {3, 4, 4, 3}, 1, 1, false},
+    /* More border than image. */
+    {1, 16, 5, 4, 32, 3, 3, {1, 1}, {900, 900, 900, 900}, 900, 1, true},
     /* A row that is border alone, and windows that leave the end out. */
     {1, 16, 1, 5, 32, 3, 3, {1, 2}, {2, 1, 2, 2}, 1, 1, true},
     {1, 32, 8, 9, 16, 2, 2, {3, 3}, {0}, 1, 1, true}};
@@ -327,6 +329,19 @@ static void test_refusals(void **state) {
       {{1, 16, 40, 4, 16, 17, 1, {1, 1}, {0}, 1, 1, false}, "window larger"},
       {{1, 16, 4, 4, 16, 1, 1, {1, 1}, {0}, 1, 1, false},
        "1 x 1 to fewer than"},
+      {{1,
+        16,
+        4,
+        4,
+        32,
+        3,
+        3,
+        {1, 1},
+        {1 << 30, 1 << 30, 1 << 30, 1 << 30},
+        1 << 30,
+        1,
+        false},
+       "a window that reaches over 4096 pixels"},
       {{0, 16, 4, 4, 16, 3, 3, {1, 1}, {0}, 1, 1, false}, "no elements"}};
   for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; i++) {
     setup t;

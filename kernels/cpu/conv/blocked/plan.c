@@ -30,11 +30,13 @@ enum {
   kJobFloats = 64 * 1024,   /* turned in one job */
   kBlocks = 8,              /* wanted */
   kKernel = 16,             /* rows or columns of a window, at most */
+  kReach = 4096,            /* of a window with its dilation, at most */
   kFewOut = 128,            /* for which turning x does not pay, */
   kFewOutWide = 320,        /* with AVX-512 */
   kStrip = 24,              /* pixels of a strip, at least */
   kEven = 8,                /* rows of which one more or less is little */
   kFewWeights = 160 * 1024, /* for tiles of AVX2 */
+  kBorder = 4096,           /* pixels of a border that do no harm */
   kPoint = 4,               /* pixels for which own tiles pay */
   kFlat = 3                 /* channels that are read as they lie */
 };
@@ -53,6 +55,8 @@ static bool window_fits(const weir_window *v, weir_why *why) {
       return weir_no(why, "a window larger than %d", kKernel);
     if (v->pad[i] >= reach || v->pad[i + 2] >= reach)
       return weir_no(why, "a border as wide as the window");
+    if (reach > kReach)
+      return weir_no(why, "a window that reaches over %d pixels", kReach);
   }
   return true;
 }
@@ -199,6 +203,14 @@ static bool size_memory(weir_conv_blocked *p, weir_why *why) {
   return ok || weir_no(why, "memory beyond all sizes");
 }
 
+/* Whether x with its border is much larger than without. */
+static bool is_mostly_border(const weir_conv_dims *d) {
+  const int64_t *pad = d->window.pad;
+  double all =
+      (double)(d->h + pad[0] + pad[2]) * (double)(d->w + pad[1] + pad[3]);
+  return all > 4 * ((double)d->h * (double)d->w + kBorder);
+}
+
 /* Whether own tiles take it, and what they read. With AVX2 a tile has too few
  * pixels to use many weights as fast as they come: those are oneDNN's. */
 static bool by_tiles(weir_conv_blocked *p) {
@@ -214,6 +226,7 @@ static bool by_tiles(weir_conv_blocked *p) {
     p->row = p->out_pixels;
     return true;
   }
+  if (is_mostly_border(d)) return false;
   p->thin = false;
   weir_conv_tiles_border(p);
   p->turns_x = true;

@@ -24,7 +24,7 @@ typedef struct weir_conv_rows {
   int64_t channels; /* of x; lanes past them are not read */
   int64_t rows, columns;
   int vectors;      /* of the panel, up to the table's */
-  const void *next; /* weights that are wanted next, which are fetched */
+  const void *next; /* weights that are wanted next, to be fetched, or NULL */
 } weir_conv_rows;
 
 typedef struct weir_conv_tile_table {

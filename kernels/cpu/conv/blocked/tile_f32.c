@@ -177,7 +177,7 @@ static void run(const weir_conv_rows *t) {
   int64_t count = (t->columns + ROWS - 1) / ROWS, r = 0;
   bool paired = t->columns == PAIR;
   int64_t all = paired ? (t->rows + 1) / 2 : t->rows * count;
-  spot at = {.x = t->x, .y = t->y, .next = t->next};
+  spot at = {.x = t->x, .y = t->y, .next = t->next ? t->next : t->w};
   at.next_bytes = share_of_next(t, all);
   for (; paired && r + 1 < t->rows; r += 2) {
     pairs[t->vectors - 1](t, &at);

@@ -73,7 +73,8 @@ class Case(unittest.TestCase):
 
     def graph(self, text=COUNT, name="count"):
         path = self.path / f"{name}.weir.yaml"
-        path.write_text(text)
+        if not path.exists():  # another process may be reading it
+            path.write_text(text)
         return path
 
     def driver(self, what, *args, share="both"):

@@ -58,7 +58,7 @@ class Share(unittest.TestCase):
         path = pathlib.Path(self.work, "g.weir.yaml")
         text = GRAPH + placement
         if not path.exists() or path.read_text("utf-8") != text:
-            path.write_text(text, "utf-8")  # nobody may be reading it
+            path.write_text(text, "utf-8")  # else a process may be reading it
         return str(path)
 
     def start(self, *args, locks=True, **more):

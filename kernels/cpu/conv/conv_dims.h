@@ -17,6 +17,12 @@ typedef struct weir_conv_dims {
   bool in_place; /* 1 x 1, step 1, no border: x is the matrix of columns */
 } weir_conv_dims;
 
+/* Rows (side 0) or columns (1) from the first to the last that a window sees.
+ */
+static inline int64_t weir_conv_reach(const weir_window *v, int side) {
+  return (v->kernel[side] - 1) * v->dilation[side] + 1;
+}
+
 /* Reads them from the operands of |call| that are x, w and y, or their
  * gradients. */
 weir_conv_dims weir_conv_dims_of(const weir_call *call, const weir_operand *x,

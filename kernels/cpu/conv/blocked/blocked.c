@@ -97,14 +97,6 @@ static void pack_piece(void *arg, int64_t k, int worker) {
 
 /* ---- x in blocks */
 
-/* Known sizes: a call of memcpy would take longer than the copy. */
-static inline void copy_vector(float *to, const float *from, int lanes) {
-  if (lanes == 8)
-    memcpy(to, from, 8 * sizeof *to);
-  else
-    memcpy(to, from, 16 * sizeof *to);
-}
-
 /* How many of the vector of channels that begins at |c| are there. */
 static int64_t lanes_at(const weir_conv_blocked *p, int64_t c,
                         int64_t channels) {
@@ -131,22 +123,6 @@ static void turn(const weir_conv_blocked *p, float *to, const float *x,
   clear_lanes(p, to, there, pixels);
 }
 
-/* Every |stride|-th pixel of a vector of channels, from rows or blocks. */
-static void thin_out(const weir_conv_blocked *p, float *to, const float *x,
-                     int64_t there) {
-  const weir_conv_dims *d = &p->dims;
-  int64_t lanes = p->lanes, plane = d->h * d->w;
-  if (p->x_plain) clear_lanes(p, to, there, d->oh * d->ow);
-  for (int64_t i = 0; i < d->oh; i++)
-    for (int64_t k = 0; k < d->ow; k++, to += lanes) {
-      int64_t at = i * d->window.stride[0] * d->w + k * d->window.stride[1];
-      if (!p->x_plain)
-        copy_vector(to, x + at * lanes, p->lanes);
-      else
-        for (int64_t c = 0; c < there; c++) to[c] = x[c * plane + at];
-    }
-}
-
 static int64_t parts_of(const weir_conv_blocked *p) {
   int64_t vectors = p->padded / p->lanes;
   return (vectors + p->part - 1) / p->part;
@@ -167,12 +143,12 @@ static void turn_part(void *arg, int64_t k, int worker) {
                      ((j->first + image) * channels + c) * plane;
     float *dst = j->turned + (image * p->padded + c) * p->pixels;
     int64_t there = lanes_at(p, c, channels);
-    if (p->border_rows > 0)
-      weir_conv_tiles_turn(p, dst, x, there, 0);
-    else if (p->thin)
-      thin_out(p, dst, x, there);
-    else
+    if (p->border_rows == 0) {
       turn(p, dst, x, there, plane);
+      continue;
+    }
+    weir_conv_tiles_turn(p, dst, x, there, 0);
+    if (!p->tiles) clear_lanes(p, dst, there, p->pixels);
   }
 }
 

@@ -22,7 +22,7 @@ enum { WEIR_CONV_TAPS = 49 }; /* of a window for own tiles, at most */
  * them, as its x may hold an infinity elsewhere.
  * Depthwise pieces read their own input channels alone. Windows of one pixel
  * with a stride above 1 are turned into such without by leaving out pixels of
- * x. */
+ * x, as tiles.h lays it out. */
 typedef struct weir_conv_blocked {
   const weir_isa *isa;
   const weir_allocator *alloc;
@@ -44,8 +44,8 @@ typedef struct weir_conv_blocked {
   int64_t strip, strips; /* pixels of a strip, strips of an image: each piece
                             of each strip is a block of work */
   /* For own tiles: what a pixel reads of x, elements from its own place on; how
-   * far apart rows lie in x; pixels of a row of y. With a border, which
-   * windows of more than one pixel have: its rows, and the pixels of each. */
+   * far apart rows lie in x; pixels of a row of y. Where x is laid out
+   * anew (tiles.h): its rows, and the pixels of each. */
   int64_t taps[WEIR_CONV_TAPS], tap_count, x_row, row;
   int64_t border_rows, border_row;
   /* Of x it keeps the rows that windows read, and of a row every |stride|-th
@@ -63,8 +63,9 @@ typedef struct weir_conv_blocked {
   const weir_ew *epilogue; /* or NULL */
 } weir_conv_blocked;
 
-/* What the kernels alone and with followers share; |p| is planned, its epilogue
- * set. |w|: the weights if they are constant, else NULL. Errors: W6001, W5001.
+/* Both kernels, alone and with followers, call these. |p| is planned and has
+ * its epilogue. |w|: the weights if they are constant, else NULL. Errors:
+ * W6001, W5001.
  */
 WEIR_MUST_USE weir_status weir_conv_blocked_prepare(weir_conv_blocked *p,
                                                     const float *w,

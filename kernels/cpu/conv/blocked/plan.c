@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which convolutions oneDNN computes in blocked layouts, and in what pieces.
+/* Which convolutions are computed in blocked layouts, by own tiles or by
+ * oneDNN, and in what pieces.
  *
  * The rule looks at shapes, layouts and the profile alone and never asks
  * oneDNN: asking would fix its instruction set for the process. It keeps to
  * shapes for which oneDNN has vector code: channels that fill vectors but for a
  * few lanes, windows that reach the image at every place.
- * Pieces: as many as keep a piece's output in the second cache and give a few
- * blocks to each thread for one image; four vectors of channels at least, which
- * is what oneDNN's register tiles hold.
- * 1 x 1 windows of few output channels are left to the product that reads x in
- * place (conv_gemm.c): turning x takes a fixed share of their work, 1 in oc. */
+ * oneDNN's pieces: as many as keep a piece's output in the second cache and
+ * give a few blocks to each thread for one image; four vectors of channels at
+ * least, which is what oneDNN's register tiles hold. 1 x 1 windows of few
+ * output channels are left to the product that reads x in place (conv_gemm.c):
+ * turning x takes a fixed share of their work, 1 in oc. */
 #include "kernels/cpu/conv/blocked/plan.h"
 
 #include <assert.h>
@@ -50,7 +51,7 @@ static bool is_layout(weir_layout layout, int lanes, bool *plain) {
 
 static bool window_fits(const weir_window *v, weir_why *why) {
   for (int i = 0; i < 2; i++) {
-    int64_t reach = (v->kernel[i] - 1) * v->dilation[i] + 1;
+    int64_t reach = weir_conv_reach(v, i);
     if (v->kernel[i] > kKernel)
       return weir_no(why, "a window larger than %d", kKernel);
     if (v->pad[i] >= reach || v->pad[i + 2] >= reach)
@@ -114,7 +115,6 @@ static void cut(weir_conv_blocked *p) {
   p->piece = channels / pieces;
   p->pieces = pieces * groups;
   p->small = flops * (double)d->n < kSmallFlops && weights < kSmallBytes;
-  p->part = 1 + kJobFloats / (p->lanes * p->pixels);
   p->strip = p->out_pixels;
   p->strips = 1;
   assert(p->piece % p->lanes == 0 && p->piece * p->pieces == p->out_padded);
@@ -159,7 +159,6 @@ static void cut_tiles(weir_conv_blocked *p) {
   p->strip = (p->out_pixels + p->strips - 1) / p->strips;
   if (p->border_rows > 0) p->strip = (p->strip + p->row - 1) / p->row * p->row;
   p->strips = (p->out_pixels + p->strip - 1) / p->strip;
-  p->part = 1 + kJobFloats / (p->lanes * p->pixels);
   p->small = 2 * weights * pixels * (double)d->n < kSmallFlops;
   if (p->border_rows > 0 && p->pieces == 1) weir_conv_tiles_by_strip(p);
 }
@@ -221,15 +220,14 @@ static bool by_tiles(weir_conv_blocked *p) {
   if (taps > 1 ? !wide || taps > WEIR_CONV_TAPS
                : !wide && p->channels * p->out_channels > kFewWeights)
     return false;
-  if (taps == 1 && !p->thin) {
+  if (taps > 1) {
+    if (is_mostly_border(d)) return false;
+    weir_conv_tiles_border(p);
+    p->turns_x = true;
+  } else if (!p->thin) {
     p->tap_count = 1;
     p->row = p->out_pixels;
-    return true;
   }
-  if (is_mostly_border(d)) return false;
-  p->thin = false;
-  weir_conv_tiles_border(p);
-  p->turns_x = true;
   return true;
 }
 
@@ -260,7 +258,8 @@ bool weir_conv_blocked_plan(const weir_call *call, weir_layout y_layout,
   p->thin = !p->depthwise && !p->flat && d->window.kernel[0] == 1 &&
             d->window.kernel[1] == 1 &&
             (d->window.stride[0] > 1 || d->window.stride[1] > 1);
-  p->pixels = p->thin ? p->out_pixels : d->h * d->w;
+  p->pixels = d->h * d->w;
+  if (p->thin) weir_conv_tiles_border(p);
   /* One pixel's channels that fill their blocks lie alike in every layout. */
   bool one_in = d->h * d->w == 1, one_out = p->out_pixels == 1;
   if (one_in && !p->flat && p->padded == p->channels) p->x_plain = false;
@@ -271,6 +270,7 @@ bool weir_conv_blocked_plan(const weir_call *call, weir_layout y_layout,
     return weir_no(why, "1 x 1 to fewer than %d channels, from and to rows",
                    few);
   p->tiles = by_tiles(p);
+  p->part = 1 + kJobFloats / (p->lanes * p->pixels);
   if (p->tiles)
     cut_tiles(p);
   else
@@ -300,7 +300,7 @@ void weir_conv_blocked_spec(const weir_conv_blocked *p,
     out->dilation[i] = v->dilation[i];
     out->pad[i] = v->pad[i];
     /* What the last window reaches: rows past it would not count. */
-    int64_t reach = (v->kernel[i] - 1) * v->dilation[i] + 1;
+    int64_t reach = weir_conv_reach(v, i);
     int64_t size = i == 0 ? out->h : out->w, count = i == 0 ? d->oh : d->ow;
     int64_t below = (count - 1) * out->stride[i] + reach - size - v->pad[i];
     out->pad[i + 2] = below > 0 ? below : 0;

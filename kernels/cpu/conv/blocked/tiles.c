@@ -22,9 +22,7 @@ static int64_t least(int64_t a, int64_t b) {
 void weir_conv_tiles_border(weir_conv_blocked *p) {
   const weir_conv_dims *d = &p->dims;
   const weir_window *v = &d->window;
-  int64_t reach[2];
-  for (int i = 0; i < 2; i++)
-    reach[i] = (v->kernel[i] - 1) * v->dilation[i] + 1;
+  int64_t reach[2] = {weir_conv_reach(v, 0), weir_conv_reach(v, 1)};
   int64_t step = v->stride[1], kept = least(step, reach[1]);
   p->row_step = least(v->stride[0], reach[0]);
   p->row_parts = kept;
@@ -46,9 +44,17 @@ void weir_conv_tiles_by_strip(weir_conv_blocked *p) {
   const weir_window *v = &p->dims.window;
   p->by_strip = true;
   p->turns_x = false;
-  p->border_rows = (p->strip / p->row - 1) * p->row_step +
-                   (v->kernel[0] - 1) * v->dilation[0] + 1;
+  p->border_rows =
+      (p->strip / p->row - 1) * p->row_step + weir_conv_reach(v, 0);
   p->pixels = p->border_rows * p->border_row * p->row_parts;
+}
+
+/* Known sizes: a call of memcpy would take longer than the copy. */
+static inline void copy_vector(float *to, const float *from, int64_t lanes) {
+  if (lanes == 8)
+    memcpy(to, from, 8 * sizeof *to);
+  else
+    memcpy(to, from, 16 * sizeof *to);
 }
 
 /* From rows, by way of pixels side by side: a transpose of all and copies of
@@ -65,8 +71,7 @@ static void thin_row(const weir_conv_blocked *p, float *to, const float *x,
     p->isa->rows->transpose(all, lanes, x + i * step, plane, there,
                             (n - 1) * step + 1);
     for (int64_t k = 0; k < n; k++)
-      memcpy(to + (i + k) * lanes, all + k * step * lanes,
-             (size_t)lanes * sizeof *to);
+      copy_vector(to + (i + k) * lanes, all + k * step * lanes, lanes);
   }
 }
 
@@ -78,7 +83,7 @@ static void copy_row(const weir_conv_blocked *p, float *to, const float *x,
     memcpy(to, x, (size_t)(count * lanes) * sizeof *to);
   } else if (!p->x_plain) {
     for (int64_t i = 0; i < count; i++)
-      memcpy(to + i * lanes, x + i * step * lanes, (size_t)lanes * sizeof *to);
+      copy_vector(to + i * lanes, x + i * step * lanes, lanes);
   } else if (step == 1) {
     p->isa->rows->transpose(to, lanes, x, plane, there, count);
   } else {
@@ -144,7 +149,7 @@ static void pack_vector(const weir_conv_blocked *p, float *packed, int64_t row,
       memset(own + i * lanes + there, 0, vector - (size_t)there * sizeof *own);
     for (int64_t k = 0; k < taps; k++)
       for (int64_t i = 0; i < block; i++, packed += row)
-        memcpy(packed, own + (i * taps + k) * lanes, vector);
+        copy_vector(packed, own + (i * taps + k) * lanes, lanes);
   }
 }
 

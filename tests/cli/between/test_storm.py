@@ -53,6 +53,10 @@ class Case(between.Case):
         self.one(steps, accumulate=2)
         self.same("one", job.dir / job.folder)
 
+    @staticmethod
+    def last_step(job):
+        return int(re.findall(r"step=(\d+)", job.log(job.chief))[-1])
+
     def show(self, job, *kinds):
         """The counts of each fault; none may be zero."""
         print(job.mode, "counts:", {k: job.counts.get(k, 0) for k in kinds},
@@ -244,8 +248,7 @@ class Pauses(Case):
                 self.assertEqual(p.wait(HANG), 0, job.logs())
         after = sorted(p.name for p in kept.iterdir())
         self.assertEqual(before, after, "the old chief has written")
-        step = int(re.findall(r"step=(\d+)", job.log("chief:0"))[-1])
-        self.same_bits(job, step)
+        self.same_bits(job, self.last_step(job))
 
 
 class Disks(Case):
@@ -278,9 +281,19 @@ class Disks(Case):
         resource.prlimit(job.parts[name].pid, resource.RLIMIT_FSIZE,
                          (size, resource.RLIM_INFINITY))
 
+    def go_on(self, job, full):
+        """A job that has ended once goes on to step 300. The disk of `full` is
+        so before the others are there, for without them there is no step."""
+        job.start()
+        job.finish()
+        job.steps = 300
+        job.start([full])
+        self.limit(job, full, 4096)
+        job.start([name for name in job.names if name != full])
+
     def test_full_for_a_while(self):
         """Generations are given up, the job goes on, the one before is kept."""
-        job = Job(self, "d", SYNC, 600, servers=2, beat=BEAT)
+        job = Job(self, "d", SYNC, 100000000, servers=2, beat=BEAT)
         job.start()
         job.progress()
         self.limit(job, "ps:1", 4096)
@@ -290,17 +303,19 @@ class Disks(Case):
         job.again()
         job.wait_log(job.chief, "the job goes on with step", 1)
         self.limit(job, "ps:1", resource.RLIM_INFINITY)
-        job.finish()
+        job.progress()
+        job.signal(job.chief, signal.SIGINT)
+        codes = job.codes()
+        self.assertEqual(codes.pop(job.chief), 130, job.logs())
+        self.assertEqual(set(codes.values()), {0}, job.logs())
         self.show(job, "full server", "kill ps")
-        self.same_bits(job, 600)
+        self.same_bits(job, self.last_step(job))
 
     def test_full_at_the_end(self):
         """The last generation is tried for a minute; here for a second."""
-        job = Job(self, "d", "async", 300, beat=BEAT,
+        job = Job(self, "d", "async", 100, beat=BEAT,
                   more=["--start-timeout", "1s" if not SANITIZED else "20s"])
-        job.start()
-        job.progress()
-        self.limit(job, "ps:0", 4096)
+        self.go_on(job, "ps:0")
         codes = job.codes()
         self.assertEqual(codes.pop(job.chief), 7, job.logs())
         self.assertEqual(set(codes.values()), {0}, job.logs())
@@ -313,18 +328,16 @@ class Disks(Case):
     def test_full_at_the_chief(self):
         """Its checkpoints fail: a warning; the last one: its error ends the job,
         with the generations as they are."""
-        job = Job(self, "d", SYNC, 600, beat=BEAT,
+        job = Job(self, "d", SYNC, 100, beat=BEAT,
                   more=["--generations", self.dir / "generations"])
-        job.start()
-        job.progress()
-        self.limit(job, job.chief, 4096)
+        self.go_on(job, job.chief)
         codes = job.codes()
         self.assertEqual(codes.pop(job.chief), 7, job.logs())
         self.assertEqual(set(codes.values()), {0}, job.logs())
         self.assertIn("W6005", job.log(job.chief))
         job.start()  # with room
         job.finish()
-        self.same_bits(job, 600)
+        self.same_bits(job, 300)
 
 
 def npy(kind, shape, data):

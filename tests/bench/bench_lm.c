@@ -19,6 +19,7 @@
 #include "runtime/graph/train/train_graph.h"
 #include "runtime/graph/train/train_spec.h"
 #include "tests/exec/maker.h"
+#include "tests/profiles.h"
 
 enum { kMostSteps = 20000, kMostNodes = 1024, kRuns = 7 };
 
@@ -68,6 +69,7 @@ static void start(bench *b, int threads) {
   weir_error err = WEIR_ERROR_INIT;
   weir_load_options options = {.registry = weir_builtin_registry()};
   exec_world_init(&b->world);
+  if (!test_profile_capped(&b->world.env.profile)) exit(2);
   b->world.env.alloc = weir_allocator_system();
   b->pool = exec_pool(&b->world, threads);
   assert_ok(weir_graph_load_text(&b->world.env, weir_sv_from(kModel), "lm",

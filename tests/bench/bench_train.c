@@ -21,6 +21,7 @@
 #include "runtime/graph/train/train_graph.h"
 #include "runtime/graph/train/train_spec.h"
 #include "tests/exec/maker.h"
+#include "tests/profiles.h"
 
 enum { kMostSteps = 200000, kMostFeeds = 8 };
 
@@ -104,6 +105,7 @@ static weir_tensor *random_tensor(const weir_value *value, bool label) {
 static void start(bench *b, const char *name, const char *batch, int threads) {
   weir_error err = WEIR_ERROR_INIT;
   exec_world_init(&b->world);
+  if (!test_profile_capped(&b->world.env.profile)) exit(2);
   b->world.env.alloc = weir_allocator_system();
   b->pool = exec_pool(&b->world, threads);
   weir_graph *g = load(name, batch);

@@ -132,10 +132,13 @@ static void check_copy(const table_case *t, int64_t m, int64_t n) {
 
 static void check_vectors(const table_case *t, int64_t k, int64_t n) {
   int64_t size = t->dtype == WEIR_F64 ? 8 : 4;
-  memset(t->c, 0, (size_t)((WIDE + 1) * size));
-  t->table->sweep(t->c, t->a, t->b, WIDE, k, n);
-  for (int64_t j = 0; j <= n; j++)
-    assert_true(get(t->c, t->dtype, j) == (j < n ? product(t, 0, j, k) : 0));
+  for (int by_rows = 0; by_rows < 2; by_rows++) {
+    memset(t->c, 0, (size_t)((WIDE + 1) * size));
+    (by_rows ? t->table->sweep_rows : t->table->sweep)(t->c, t->a, t->b, WIDE,
+                                                       k, n);
+    for (int64_t j = 0; j <= n; j++)
+      assert_true(get(t->c, t->dtype, j) == (j < n ? product(t, 0, j, k) : 0));
+  }
   if (n > TALL) return;
   t->table->dots(t->c, t->b, t->a, DEEP, k, n);
   for (int64_t i = 0; i < n; i++) {
@@ -314,11 +317,16 @@ static void test_shared(void **state) {
   check_all_ways(50, 2065, 90);
 }
 
-/* Rows times numbers by strips: more of b than they are for, and ends. */
+/* Rows times numbers by strips: more of b than they are for, and ends; sums in
+ * parts of whole rows, and of rows in pieces. */
 static void test_strips(void **state) {
   (void)state;
   check_all_ways(1, 1030, 131);
   check_all_ways(1, 61, 2050);
+  if (is_slow()) return;
+  check_all_ways(1, 1030, 803);
+  check_all_ways(1031, 1, 801);
+  check_all_ways(1, 9001, 97);
 }
 
 /* A NaN or an infinity reaches its row or column, and only that. */

@@ -44,10 +44,13 @@ static void run_vector(const job *j, const block *k) {
   int64_t depth = weir_gemm_least(k->s1 * g->kc, s->k) - k0;
   const char *a = k->a + k0 * s->a_k * size, *b = k->b + k0 * s->b_k * size;
   char *c = k->c + k->j0 * size;
+  void (*sweep)(void *y, const void *x, const void *matrix, int64_t row,
+                int64_t rows, int64_t columns) =
+      g->by_rows ? isa->sweep_rows : isa->sweep;
   if (g->way == WEIR_GEMM_SWEEP_B) {
-    isa->sweep(c, a, b + k->j0 * size, s->b_k, depth, n);
+    sweep(c, a, b + k->j0 * size, s->b_k, depth, n);
   } else if (g->way == WEIR_GEMM_SWEEP_A) {
-    isa->sweep(c, b, a + k->j0 * size, s->a_k, depth, n);
+    sweep(c, b, a + k->j0 * size, s->a_k, depth, n);
   } else if (g->way == WEIR_GEMM_DOTS_A) {
     isa->dots(c, b, a + k->j0 * s->a_row * size, s->a_row, depth, n);
   } else {

@@ -22,7 +22,7 @@ enum {
   SPLITS = 16,     /* at most */
   MIDDLE_ROWS = 96,
   MANY_ROWS = 256,
-  FAR_BYTES = 2 << 20,       /* of a b worth packing by middling a's */
+  FAR_BYTES = 2 << 20, /* of a b worth packing by middling a's, or by rows */
   LIBRARY_AREA = 512 * 1024, /* outputs of a block of oneDNN's, at most */
   LIBRARY_BLOCKS = 4,        /* at least */
   LIBRARY_UNIT = 48,
@@ -38,8 +38,13 @@ enum {
   WHOLE_BYTES = 4 << 20, /* of a, at most, to be packed all at once */
   SHARED_COLUMNS = 256,  /* at least, for a to be packed */
   SHARED_ROWS = 48,
-  SHARED_B_ROWS = 600, /* from here on making panels of b once pays */
-  LONG_ROW = 768,      /* of a matrix that is swept */
+  SHARED_B_ROWS = 600,    /* from here on making panels of b once pays */
+  LONG_ROW = 4096,        /* of a matrix that is swept, in one piece */
+  ROWS_SWEEP = 256 << 10, /* bytes of one that is swept by rows with AVX2 */
+  FAR_SWEEP =
+      3 << 20,       /* of one whose sum is cut, with AVX-512; else FAR_BYTES */
+  SWEEP_ROWS = 64,   /* of it, at least, for a part of the sum */
+  SWEEP_UNIT = 4,    /* rows that isa/gemm/vectors.h sweeps at once */
   SHARED_PART = 2048 /* rows and columns whose panels stay in the last cache */
 };
 static const double kSharedFlops = 1.6e7;
@@ -304,17 +309,12 @@ static void choose_turn(weir_gemm *g) {
 }
 
 /* Vectors are limited by memory: blocks of whole lines, as many as the work is
- * worth, at most 16. A matrix from afar is quicker in long rows than in many
- * short ones, with AVX2, whose sweeps go by rows. */
-static void choose_vector_blocks(weir_gemm *g, bool avx2) {
+ * worth, at most 16. */
+static void choose_vector_blocks(weir_gemm *g) {
   int64_t length = g->s.n == 1 ? g->s.m : g->s.n;
   int64_t unit = 8 * g->isa->columns;
   double work = (double)length * (double)g->s.k * (double)g->s.m;
   int64_t blocks = work < 4e5 ? 1 : work > 4e6 ? 16 : (int64_t)(work / 2e5);
-  bool sweeps = g->way == WEIR_GEMM_SWEEP_A || g->way == WEIR_GEMM_SWEEP_B;
-  if (avx2 && sweeps && work * (double)g->size > FAR_BYTES)
-    blocks =
-        least(blocks, length <= 2 * LONG_ROW ? 2 : ceil_div(length, LONG_ROW));
   g->rows = 1;
   g->row_blocks = 1;
   g->columns = even_block(length, ceil_div(length, blocks), unit);
@@ -336,6 +336,24 @@ static void choose_splits(weir_gemm *g) {
   if (parts >= 2)
     g->splits = ceil_div(g->slices, ceil_div(g->slices, (int64_t)parts));
   assert(g->splits >= 1 && g->splits <= SPLITS);
+}
+
+/* A matrix from afar comes quickest as it lies: blocks are rows of their whole
+ * length, and the sum is cut. */
+static void choose_sweep(weir_gemm *g, int level) {
+  int64_t length = g->s.n == 1 ? g->s.m : g->s.n, blocks = 1, parts;
+  double bytes = flops_of(&g->s) / 2 * (double)g->size;
+  bool far = bytes > (level < 3 ? FAR_BYTES : FAR_SWEEP) && g->s.batches == 1;
+  if (g->way != WEIR_GEMM_SWEEP_A && g->way != WEIR_GEMM_SWEEP_B) return;
+  g->by_rows = far || (level < 3 && bytes > ROWS_SWEEP);
+  if (!far) return;
+  while (blocks < SPLITS && blocks * LONG_ROW < length) blocks *= 2;
+  parts = least(SPLITS / blocks, ceil_div(g->s.k, SWEEP_ROWS));
+  g->columns =
+      even_block(length, ceil_div(length, blocks), 2 * g->isa->columns);
+  g->column_blocks = ceil_div(length, g->columns);
+  g->kc = ceil_div(ceil_div(g->s.k, parts), SWEEP_UNIT) * SWEEP_UNIT;
+  g->slices = g->splits = ceil_div(g->s.k, g->kc);
 }
 
 static const char *text_of(const weir_gemm *g) {
@@ -385,8 +403,9 @@ void weir_gemm_plan(const weir_gemm_shape *shape, const weir_isa *isa,
   else if (out->way == WEIR_GEMM_LIBRARY)
     choose_library_blocks(out);
   else
-    choose_vector_blocks(out, level == 2);
+    choose_vector_blocks(out);
   choose_splits(out);
+  choose_sweep(out, level);
   if (out->way == WEIR_GEMM_LIBRARY) choose_turn(out);
   if (out->splits > 1)
     (void)bytes_of(out->s.m * out->s.n, out->splits, out->size,

@@ -45,6 +45,9 @@ struct weir_gemm_table {
   /* y[j] = sum over p of x[p] * b[p * b_k + j], j < n. */
   void (*sweep)(void *y, const void *x, const void *b, int64_t b_k, int64_t k,
                 int64_t n);
+  /* The same sums in the same order, by whole rows: for a b from afar. */
+  void (*sweep_rows)(void *y, const void *x, const void *b, int64_t b_k,
+                     int64_t k, int64_t n);
   /* y[i] = sum over p of x[p] * a[i * a_row + p], i < m; summed in lanes. */
   void (*dots)(void *y, const void *x, const void *a, int64_t a_row, int64_t k,
                int64_t m);

@@ -331,4 +331,5 @@ const weir_gemm_table TABLE = {.rows = ROWS,
                                .pack = pack,
                                .pack_a = pack_a,
                                .sweep = sweep,
+                               .sweep_rows = sweep_rows,
                                .dots = dots};

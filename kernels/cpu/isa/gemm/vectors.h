@@ -30,73 +30,11 @@ INLINE void sweep_body(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
   }
 }
 
-#if WEIR_ISA_LANES < 16
-/* STRIP rows of b at a time, each read along its columns: whole pages pass by
- * in order, where columns of lines would touch a page for each. The sums wait
- * in y meanwhile, which stays in the first cache; rounding is the same, as y
- * holds what a register would. The next strip is fetched, since a row is often
- * too short for the hardware to see it coming. |vecs| vectors from column |j|
- * on; y has no sums yet if |first|. */
-enum { STRIP = 4, STRIP_BYTES = 256 * 1024, FETCH = 2 * STRIP };
-INLINE void strip_body(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
-                       const bool first, const int vecs) {
-  vr sums[4];
-#pragma GCC unroll 4
-  for (int j = 0; j < vecs; j++)
-    sums[j] = first ? (vr){0} : load(y + j * WIDTH);
-#pragma GCC unroll 8
-  for (int p = 0; p < STRIP; p++) {
-    const REAL *at = b + p * b_k;
-    vr factor = spread(x[p]);
-    __builtin_prefetch(at + FETCH * b_k, 0, 2);
-    if (vecs == 4) __builtin_prefetch(at + FETCH * b_k + 2 * WIDTH, 0, 2);
-#pragma GCC unroll 4
-    for (int j = 0; j < vecs; j++) sums[j] += factor * load(at + j * WIDTH);
-  }
-#pragma GCC unroll 4
-  for (int j = 0; j < vecs; j++) store(y + j * WIDTH, sums[j]);
-}
-
-/* |k| is a multiple of STRIP. Returns the columns that it did: those that fill
- * four vectors. */
-static int64_t sweep_strips(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
-                            int64_t k, int64_t n) {
-  int64_t end = n / (4 * WIDTH) * (4 * WIDTH);
-  for (int64_t p = 0; p < k; p += STRIP)
-    for (int64_t j = 0; j < end; j += 4 * WIDTH) {
-      const REAL *at = b + p * b_k + j;
-      if (p == 0)
-        strip_body(y + j, x, at, b_k, true, 4);
-      else
-        strip_body(y + j, x + p, at, b_k, false, 4);
-    }
-  return end;
-}
-
-/* The last steps of k, too few for a strip. */
-static void sweep_rest(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
-                       int64_t k, int64_t n) {
-  for (int64_t p = 0; p < k; p++)
-    for (int64_t j = 0; j < n; j += WIDTH)
-      store(y + j, load(y + j) + spread(x[p]) * load(b + p * b_k + j));
-}
-#endif
-
 /* Up to eight vectors at a time; the rest takes the smallest body that covers
  * it, as |vecs| must be a constant. */
 static void sweep(void *y, const void *x, const void *b, int64_t b_k, int64_t k,
                   int64_t n) {
-  int64_t done = 0;
-#if WEIR_ISA_LANES < 16
-  if (k * b_k * (int64_t)sizeof(REAL) > STRIP_BYTES && k >= STRIP &&
-      n >= 4 * WIDTH) {
-    int64_t whole = k / STRIP * STRIP;
-    done = sweep_strips(y, x, b, b_k, whole, n);
-    sweep_rest(y, (const REAL *)x + whole, (const REAL *)b + whole * b_k, b_k,
-               k - whole, done);
-  }
-#endif
-  for (int64_t j = done; j < n; j += 8 * WIDTH) {
+  for (int64_t j = 0; j < n; j += 8 * WIDTH) {
     int64_t left = n - j;
     REAL *to = (REAL *)y + j;
     const REAL *from = (const REAL *)b + j;
@@ -123,6 +61,89 @@ static void sweep(void *y, const void *x, const void *b, int64_t b_k, int64_t k,
     else
       sweep_body(to, x, from, b_k, k, left, 1);
   }
+}
+
+/* STRIP rows of b at a time, each read along its columns: whole pages pass by
+ * in order, where columns of lines would touch a page for each. The sums wait
+ * in y meanwhile, which stays in the first cache; rounding is the same, as y
+ * holds what a register would. The next strip is fetched, since a row is often
+ * too short for the hardware to see it coming. |vecs| vectors from y on, the
+ * last one of |lanes| if |cut|; y has no sums yet if |first|. */
+enum { STRIP = 4, FETCH = 2 * STRIP };
+INLINE void strip_body(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
+                       const bool first, const int vecs, const bool cut,
+                       part lanes) {
+  vr sums[4];
+#pragma GCC unroll 4
+  for (int j = 0; j < vecs; j++)
+    sums[j] = first                  ? (vr){0}
+              : cut && j == vecs - 1 ? load_part(y + j * WIDTH, lanes)
+                                     : load(y + j * WIDTH);
+#pragma GCC unroll 8
+  for (int p = 0; p < STRIP; p++) {
+    const REAL *at = b + p * b_k;
+    vr factor = spread(x[p]);
+    __builtin_prefetch(at + FETCH * b_k, 0, 2);
+    if (vecs > 2) __builtin_prefetch(at + FETCH * b_k + 2 * WIDTH, 0, 2);
+#pragma GCC unroll 4
+    for (int j = 0; j < vecs; j++, at += WIDTH)
+      sums[j] +=
+          factor * (cut && j == vecs - 1 ? load_part(at, lanes) : load(at));
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < vecs; j++) {
+    if (cut && j == vecs - 1)
+      store_part(y + j * WIDTH, sums[j], lanes);
+    else
+      store(y + j * WIDTH, sums[j]);
+  }
+}
+
+INLINE void strip(REAL *y, const REAL *x, const REAL *b, int64_t b_k, int64_t n,
+                  const bool first) {
+  int64_t j = 0;
+  for (; j + 4 * WIDTH <= n; j += 4 * WIDTH)
+    strip_body(y + j, x, b + j, b_k, first, 4, false, part_of(0));
+  int64_t vecs = (n - j + WIDTH - 1) / WIDTH;
+  part lanes = part_of(n - j - (vecs - 1) * WIDTH);
+  if (vecs == 4)
+    strip_body(y + j, x, b + j, b_k, first, 4, true, lanes);
+  else if (vecs == 3)
+    strip_body(y + j, x, b + j, b_k, first, 3, true, lanes);
+  else if (vecs == 2)
+    strip_body(y + j, x, b + j, b_k, first, 2, true, lanes);
+  else if (vecs == 1)
+    strip_body(y + j, x, b + j, b_k, first, 1, true, lanes);
+}
+
+/* The last steps of k, too few for a strip. */
+static void sweep_rest(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
+                       int64_t k, int64_t n) {
+  part lanes = part_of(n % WIDTH);
+  for (int64_t p = 0; p < k; p++, b += b_k) {
+    int64_t j = 0;
+    for (; j + WIDTH <= n; j += WIDTH)
+      store(y + j, load(y + j) + spread(x[p]) * load(b + j));
+    if (j < n)
+      store_part(
+          y + j,
+          load_part(y + j, lanes) + spread(x[p]) * load_part(b + j, lanes),
+          lanes);
+  }
+}
+
+static void sweep_rows(void *y, const void *x, const void *b, int64_t b_k,
+                       int64_t k, int64_t n) {
+  const REAL *factors = x, *from = b;
+  int64_t whole = k / STRIP * STRIP;
+  if (whole == 0) {
+    sweep(y, x, b, b_k, k, n);
+    return;
+  }
+  strip(y, factors, from, b_k, n, true);
+  for (int64_t p = STRIP; p < whole; p += STRIP)
+    strip(y, factors + p, from + p * b_k, b_k, n, false);
+  sweep_rest(y, factors + whole, from + whole * b_k, b_k, k - whole, n);
 }
 
 /* Halves are added to halves, in one order for every call. */

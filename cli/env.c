@@ -6,7 +6,9 @@
  * the command: others may set it. Kubernetes does, for each service whose name
  * begins with weir; their endings show them, and they are passed over. */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -66,6 +68,26 @@ static weir_status apply(const cli_command *command, const char *name,
   return WEIR_OK;
 }
 
+/* The set to which the environment limits oneDNN; NULL: to none that matters.
+ * Its values grow by words, "AVX512_CORE_VNNI". */
+static const char *onednn_set(void) {
+#if defined(__x86_64__)
+  static const struct {
+    const char *begins, *set;
+  } kSets[] = {{"AVX512", NULL},
+               {"AVX2", "avx2"},
+               {"AVX1", NULL}, /* AVX10 */
+               {"AVX", "generic"},
+               {"SSE", "generic"}};
+  const char *value = getenv("ONEDNN_MAX_CPU_ISA");
+  if (value == NULL) value = getenv("DNNL_MAX_CPU_ISA");
+  for (size_t i = 0; value != NULL && i < sizeof kSets / sizeof *kSets; i++)
+    if (strncasecmp(value, kSets[i].begins, strlen(kSets[i].begins)) == 0)
+      return kSets[i].set;
+#endif
+  return NULL;
+}
+
 weir_status cli_env_apply(const cli_command *command, cli_args *args,
                           weir_error *err) {
   const char *names[NAMES];
@@ -82,5 +104,7 @@ weir_status cli_env_apply(const cli_command *command, cli_args *args,
       warn_unknown(name, count, names);
     if (i < count) WEIR_TRY(apply(command, name, equals + 1, args, err));
   }
-  return WEIR_OK;
+  /* oneDNN has reference code alone for blocks of a wider set than its own. */
+  const char *set = onednn_set();
+  return set != NULL ? apply(command, "WEIR_ISA", set, args, err) : WEIR_OK;
 }

@@ -8,7 +8,7 @@
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/onednn/onednn.h"
 
-enum { kRules = 3, kX86 = 1, kOther, kArm, kFamilies };
+enum { kRules = 4, kX86 = 1, kOther, kArm, kFamilies };
 enum { kLevels = 4 };
 
 #if defined(__x86_64__)
@@ -46,13 +46,8 @@ uint64_t weir_profile_at(int i) {
              : make(weir_isa_level(isa), weir_isa_level(weir_isa_at(0)));
 }
 
-/* oneDNN's limit is weir's: layouts are of one width, and oneDNN has no quick
- * code for blocks of a wider set than its own. */
 uint64_t weir_profile_best(void) {
-  uint64_t best = weir_profile_at(0);
-  int limit = weir_onednn_environment();
-  return (int)kOwn == (int)kX86 ? weir_profile_common(best, make(limit, limit))
-                                : best;
+  return weir_profile_at(0);
 }
 
 uint64_t weir_profile_common(uint64_t a, uint64_t b) {

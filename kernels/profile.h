@@ -25,8 +25,7 @@
  *
  * 0 is no profile: "this machine's best" where one is asked for. */
 
-/* The best one that this process can run; DNNL_MAX_CPU_ISA, which limits
- * oneDNN, holds for it too. */
+/* The best one that this process can run. */
 uint64_t weir_profile_best(void);
 /* The |i|-th one, best first, oneDNN as it is; 0 past the last. */
 uint64_t weir_profile_at(int i);

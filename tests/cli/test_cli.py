@@ -7,6 +7,7 @@
 import json
 import os
 import pathlib
+import platform
 import re
 import resource
 import signal
@@ -412,6 +413,23 @@ class Errors(Case):
         plain = self.weir("run", "tiny.weir.yaml", "-q")
         self.assertEqual(self.weir("run", "tiny.weir.yaml", "-q",
                                    env={"WEIR_ISA": "generic"}), plain)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "names of x86-64")
+    def test_what_limits_onednn_limits_weir(self):
+        def profile(*args, **env):
+            out = self.weir("doctor", *args, env=env)
+            return re.search(r"^profile +(.*)$", out, re.M).group(1)
+
+        best = profile()
+        self.assertEqual(profile(DNNL_MAX_CPU_ISA="ALL"), best)
+        self.assertEqual(profile(DNNL_MAX_CPU_ISA="AVX512_CORE"), best)
+        low = profile("--isa", "generic")
+        self.assertRegex(low, "generic, oneDNN [^ ]* generic")
+        for env in ({"DNNL_MAX_CPU_ISA": "SSE41"},
+                    {"ONEDNN_MAX_CPU_ISA": "avx", "DNNL_MAX_CPU_ISA": "ALL"}):
+            self.assertEqual(profile(**env), low)
+        self.assertEqual(profile(DNNL_MAX_CPU_ISA="AVX2", WEIR_ISA="generic"),
+                         low)
 
     def test_foreign_variables_warn_at_most(self):
         # Kubernetes makes these for a service called weir.

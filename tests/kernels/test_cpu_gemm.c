@@ -296,6 +296,14 @@ static void test_larger(void **state) {
   check_all_ways(250, 70, 1030);
 }
 
+/* Few rows of a on a b from afar, by whole rows of b. */
+static void test_few_rows(void **state) {
+  (void)state;
+  if (is_slow()) return;
+  check_all_ways(7, 801, 1030);
+  check_all_ways(16, 1030, 801);
+}
+
 static void test_library(void **state) {
   (void)state;
   if (is_slow()) return;
@@ -459,11 +467,11 @@ static void test_einsum(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tables),       cmocka_unit_test(test_small),
-      cmocka_unit_test(test_larger),       cmocka_unit_test(test_library),
-      cmocka_unit_test(test_shared),       cmocka_unit_test(test_strips),
-      cmocka_unit_test(test_not_a_number), cmocka_unit_test(test_integers),
-      cmocka_unit_test(test_einsum),
+      cmocka_unit_test(test_tables),   cmocka_unit_test(test_small),
+      cmocka_unit_test(test_larger),   cmocka_unit_test(test_library),
+      cmocka_unit_test(test_shared),   cmocka_unit_test(test_strips),
+      cmocka_unit_test(test_few_rows), cmocka_unit_test(test_not_a_number),
+      cmocka_unit_test(test_integers), cmocka_unit_test(test_einsum),
   };
   BED_RUN(tests);
 }

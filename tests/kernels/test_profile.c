@@ -3,7 +3,6 @@
  * oneDNN, which binds a process for good: so each case is one of its own. */
 #include "kernels/profile.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -148,37 +147,11 @@ static int unknown(void) {
   return strcmp(err.id, "W0005") == 0 ? 0 : 3;
 }
 
-/* The best profile is within what the environment leaves to oneDNN, and both
- * compute by it. */
-static int by_environment(void) {
-  static const struct {
-    const char *name, *value;
-    int level;
-  } kCases[] = {
-      {"DNNL_MAX_CPU_ISA", "ALL", 3},    {"DNNL_MAX_CPU_ISA", "AVX512_CORE", 3},
-      {"DNNL_MAX_CPU_ISA", "AVX", 1},    {"ONEDNN_MAX_CPU_ISA", "avx2_vnni", 2},
-      {"DNNL_MAX_CPU_ISA", "SSE41", 2}, /* the newer name wins */
-      {"ONEDNN_MAX_CPU_ISA", "SSE41", 1}};
-  weir_error err = WEIR_ERROR_INIT;
-  int own = weir_profile_level(weir_profile_at(0));
-  for (size_t i = 0; i < sizeof kCases / sizeof *kCases; i++) {
-    if (setenv(kCases[i].name, kCases[i].value, 1) != 0) return 1;
-    int level = weir_profile_level(weir_profile_best());
-    if (level != (kCases[i].level < own ? kCases[i].level : own))
-      return 10 + (int)i;
-  }
-  return weir_profile_use(weir_profile_best(), &err) == WEIR_OK ? multiply()
-                                                                : 2;
-}
-
 static void limits(void **state) {
   (void)state;
   assert_int_equal(alone(lowers), 0);
   assert_int_equal(alone(too_late), 0);
   assert_int_equal(alone(unknown), 0);
-#if defined(__x86_64__)
-  assert_int_equal(alone(by_environment), 0);
-#endif
 }
 
 int main(void) {

@@ -165,17 +165,39 @@ static block whole(const weir_gemm *g, int64_t rows) {
   return all;
 }
 
+enum { JOINED = 4096 }; /* elements of c that a thread adds up at a time */
+
+static int64_t join_columns(const weir_gemm *g) {
+  int64_t columns = JOINED / (weir_gemm_is_column(g) ? 1 : g->s.m);
+  return columns < 64 ? 64 : columns / 64 * 64;
+}
+
 /* Adds the splits' parts in their order: a result must not depend on which
  * thread is first, nor on how many there are. */
-static void join(const job *j) {
+static void join_block(void *arg, int64_t index, int worker) {
+  const job *j = arg;
   const weir_gemm *g = j->g;
-  int64_t n = g->s.m * g->s.n;
-  block all = whole(g, g->s.m);
+  block k = whole(g, g->s.m);
+  int64_t length = k.j1, rows = g->s.m * g->s.n / length;
+  k.j0 = index * join_columns(g);
+  k.j1 = weir_gemm_least(k.j0 + join_columns(g), length);
+  for (int64_t i = 0; i < rows; i++) {
+    int64_t at = (i * length + k.j0) * g->size, n = k.j1 - k.j0;
+    memcpy(j->c + at, j->partial + at, (size_t)(n * g->size));
+    for (int64_t p = 1; p < g->splits; p++)
+      add_to(g->s.dtype, j->c + at,
+             j->partial + p * rows * length * g->size + at, n);
+  }
+  weir_gemm_finish(j, j->first_row, &k,
+                   j->workers + (size_t)worker * j->worker_step);
+}
+
+static void join(job *j, const weir_args *args) {
+  const weir_gemm *g = j->g;
+  int64_t columns = join_columns(g);
   assert(g->s.batches == 1 && g->splits > 1);
-  memcpy(j->c, j->partial, (size_t)(n * g->size));
-  for (int64_t p = 1; p < g->splits; p++)
-    add_to(g->s.dtype, j->c, j->partial + p * n * g->size, n);
-  weir_gemm_finish(j, j->first_row, &all, j->workers);
+  weir_parallel_for(args, (whole(g, g->s.m).j1 + columns - 1) / columns,
+                    join_block, j);
 }
 
 static void run_blocks(job *j, int64_t batches, const weir_args *args) {
@@ -186,7 +208,7 @@ static void run_blocks(job *j, int64_t batches, const weir_args *args) {
   }
   int64_t blocks = batches * g->row_blocks * g->column_blocks * g->splits;
   weir_parallel_for(args, blocks, run_block, j);
-  if (g->splits > 1) join(j);
+  if (g->splits > 1) join(j, args);
 }
 
 enum { TURN_ROWS = 48 }; /* of a block of a's transposition */

@@ -39,12 +39,14 @@ enum {
   SHARED_COLUMNS = 256,  /* at least, for a to be packed */
   SHARED_ROWS = 48,
   SHARED_B_ROWS = 600,    /* from here on making panels of b once pays */
-  LONG_ROW = 4096,        /* of a matrix that is swept, in one piece */
+  LONG_ROW = 4096,        /* of a matrix from afar, in one piece */
+  LONG_ROW_WIDE = 1536,   /* with AVX-512: b's, of a product of few rows */
+  FAR_ROWS = 3 << 20,     /* bytes of it with AVX-512; else FAR_BYTES */
   ROWS_SWEEP = 256 << 10, /* bytes of one that is swept by rows with AVX2 */
-  FAR_SWEEP =
-      3 << 20,       /* of one whose sum is cut, with AVX-512; else FAR_BYTES */
-  SWEEP_ROWS = 64,   /* of it, at least, for a part of the sum */
-  SWEEP_UNIT = 4,    /* rows that isa/gemm/vectors.h sweeps at once */
+  SWEEP_ROWS = 64,        /* of it, at least, for a part of the sum */
+  SWEEP_UNIT = 4,         /* rows that isa/gemm/vectors.h sweeps at once */
+  FEW_ROWS = 16,
+  FEW_DEPTH = 48,    /* of a slice */
   SHARED_PART = 2048 /* rows and columns whose panels stay in the last cache */
 };
 static const double kSharedFlops = 1.6e7;
@@ -338,14 +340,20 @@ static void choose_splits(weir_gemm *g) {
   assert(g->splits >= 1 && g->splits <= SPLITS);
 }
 
-/* A matrix from afar comes quickest as it lies: blocks are rows of their whole
- * length, and the sum is cut. */
+/* A matrix that is used once, or by a few rows of a, comes quickest as it lies:
+ * blocks are rows of their whole length, and the sum is cut. */
+static bool is_far(const weir_gemm *g, int level) {
+  return flops_of(&g->s) / 2 / (double)(g->s.m < g->s.n ? g->s.m : g->s.n) *
+                 (double)g->size >
+             (level < 3 ? FAR_BYTES : FAR_ROWS) &&
+         g->s.batches == 1;
+}
+
 static void choose_sweep(weir_gemm *g, int level) {
   int64_t length = g->s.n == 1 ? g->s.m : g->s.n, blocks = 1, parts;
-  double bytes = flops_of(&g->s) / 2 * (double)g->size;
-  bool far = bytes > (level < 3 ? FAR_BYTES : FAR_SWEEP) && g->s.batches == 1;
+  bool far = is_far(g, level);
   if (g->way != WEIR_GEMM_SWEEP_A && g->way != WEIR_GEMM_SWEEP_B) return;
-  g->by_rows = far || (level < 3 && bytes > ROWS_SWEEP);
+  g->by_rows = far || (level < 3 && length * g->s.k * g->size > ROWS_SWEEP);
   if (!far) return;
   while (blocks < SPLITS && blocks * LONG_ROW < length) blocks *= 2;
   parts = least(SPLITS / blocks, ceil_div(g->s.k, SWEEP_ROWS));
@@ -354,6 +362,22 @@ static void choose_sweep(weir_gemm *g, int level) {
   g->column_blocks = ceil_div(length, g->columns);
   g->kc = ceil_div(ceil_div(g->s.k, parts), SWEEP_UNIT) * SWEEP_UNIT;
   g->slices = g->splits = ceil_div(g->s.k, g->kc);
+}
+
+static bool has_few_rows(const weir_gemm *g, int level) {
+  return level >= 2 && g->way == WEIR_GEMM_TILES &&
+         g->copy_b == WEIR_GEMM_DIRECT && g->s.m <= FEW_ROWS &&
+         g->s.n >= g->s.m && g->s.n <= (level < 3 ? LONG_ROW : LONG_ROW_WIDE) &&
+         is_far(g, level);
+}
+
+static void choose_few_rows(weir_gemm *g) {
+  int64_t a = g->isa->rows, b = g->isa->columns;
+  cut(g, g->s.m + a, g->s.n + b, a, b);
+  g->kc = FEW_DEPTH;
+  g->slices = ceil_div(g->s.k, g->kc);
+  g->splits = ceil_div(g->slices, ceil_div(g->slices, SPLITS / 2));
+  assert(g->row_blocks == 1 && g->column_blocks == 1);
 }
 
 static const char *text_of(const weir_gemm *g) {
@@ -393,10 +417,13 @@ void weir_gemm_plan(const weir_gemm_shape *shape, const weir_isa *isa,
   constant_b = constant_b && shape->batch_rank == 0;
   choose_way(out, level, constant_b);
   choose_copy(out, constant_b);
-  if (level >= 2) choose_made_by_tile(out, level);
-  if (level >= 2) choose_shared(out, level);
+  bool few = has_few_rows(out, level);
+  if (level >= 2 && !few) choose_made_by_tile(out, level);
+  if (level >= 2 && !few) choose_shared(out, level);
   choose_slices(out, level);
-  if (out->tall > 0)
+  if (few)
+    choose_few_rows(out);
+  else if (out->tall > 0)
     choose_shared_blocks(out);
   else if (out->way == WEIR_GEMM_TILES)
     choose_tile_blocks(out);
@@ -404,7 +431,7 @@ void weir_gemm_plan(const weir_gemm_shape *shape, const weir_isa *isa,
     choose_library_blocks(out);
   else
     choose_vector_blocks(out);
-  choose_splits(out);
+  if (!few) choose_splits(out);
   choose_sweep(out, level);
   if (out->way == WEIR_GEMM_LIBRARY) choose_turn(out);
   if (out->splits > 1)

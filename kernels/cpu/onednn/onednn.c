@@ -6,9 +6,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 #include "kernels/cpu/onednn/onednn_api.h"
 
@@ -21,22 +18,6 @@ uint32_t weir_onednn_number(void) {
   const dnnl_version_t *v = dnnl_version();
   return (uint32_t)v->major | (uint32_t)v->minor << 8 |
          (uint32_t)v->patch << 16;
-}
-
-/* oneDNN's values grow by words, "AVX512_CORE_VNNI"; their beginnings tell. */
-int weir_onednn_environment(void) {
-  static const struct {
-    const char *begins;
-    int level;
-  } kSets[] = {
-      {"AVX512", 3}, {"AVX10", 3}, {"AVX2", 2}, {"AVX", 1}, {"SSE", 1}};
-  const char *value = getenv("ONEDNN_MAX_CPU_ISA");
-  if (value == NULL) value = getenv("DNNL_MAX_CPU_ISA");
-  if (value == NULL) return 3;
-  for (size_t i = 0; i < sizeof kSets / sizeof *kSets; i++)
-    if (strncasecmp(value, kSets[i].begins, strlen(kSets[i].begins)) == 0)
-      return kSets[i].level;
-  return 3; /* ALL, DEFAULT, or what oneDNN does not know either */
 }
 
 /* Asking oneDNN for its set fixes it: so the limit comes first. */

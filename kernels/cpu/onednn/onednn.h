@@ -21,10 +21,6 @@ uint32_t weir_onednn_number(void);
  * before, or the machine, the environment or an earlier limit says so. */
 bool weir_onednn_limit(int level);
 
-/* The level to which the environment limits oneDNN, by DNNL_MAX_CPU_ISA or
- * ONEDNN_MAX_CPU_ISA; 3: it does not. Fixes nothing. */
-int weir_onednn_environment(void);
-
 /* A matrix product c = a b, all row-major with leading dimensions in elements;
  * |a_t|: a is stored k x m, |b_t|: b is stored n x k. */
 typedef struct weir_sgemm {

@@ -68,17 +68,15 @@ static void sweep(void *y, const void *x, const void *b, int64_t b_k, int64_t k,
  * in y meanwhile, which stays in the first cache; rounding is the same, as y
  * holds what a register would. The next strip is fetched, since a row is often
  * too short for the hardware to see it coming. |vecs| vectors from y on, the
- * last one of |lanes| if |cut|; y has no sums yet if |first|. */
+ * last one of |lanes| if |cut|. */
 enum { STRIP = 4, FETCH = 2 * STRIP };
 INLINE void strip_body(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
-                       const bool first, const int vecs, const bool cut,
-                       part lanes) {
+                       const int vecs, const bool cut, part lanes) {
   vr sums[4];
 #pragma GCC unroll 4
   for (int j = 0; j < vecs; j++)
-    sums[j] = first                  ? (vr){0}
-              : cut && j == vecs - 1 ? load_part(y + j * WIDTH, lanes)
-                                     : load(y + j * WIDTH);
+    sums[j] = cut && j == vecs - 1 ? load_part(y + j * WIDTH, lanes)
+                                   : load(y + j * WIDTH);
 #pragma GCC unroll 8
   for (int p = 0; p < STRIP; p++) {
     const REAL *at = b + p * b_k;
@@ -99,24 +97,24 @@ INLINE void strip_body(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
   }
 }
 
-INLINE void strip(REAL *y, const REAL *x, const REAL *b, int64_t b_k, int64_t n,
-                  const bool first) {
+INLINE void strip(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
+                  int64_t n) {
   int64_t j = 0;
   for (; j + 4 * WIDTH <= n; j += 4 * WIDTH)
-    strip_body(y + j, x, b + j, b_k, first, 4, false, part_of(0));
+    strip_body(y + j, x, b + j, b_k, 4, false, part_of(0));
   int64_t vecs = (n - j + WIDTH - 1) / WIDTH;
   part lanes = part_of(n - j - (vecs - 1) * WIDTH);
   if (vecs == 4)
-    strip_body(y + j, x, b + j, b_k, first, 4, true, lanes);
+    strip_body(y + j, x, b + j, b_k, 4, true, lanes);
   else if (vecs == 3)
-    strip_body(y + j, x, b + j, b_k, first, 3, true, lanes);
+    strip_body(y + j, x, b + j, b_k, 3, true, lanes);
   else if (vecs == 2)
-    strip_body(y + j, x, b + j, b_k, first, 2, true, lanes);
+    strip_body(y + j, x, b + j, b_k, 2, true, lanes);
   else if (vecs == 1)
-    strip_body(y + j, x, b + j, b_k, first, 1, true, lanes);
+    strip_body(y + j, x, b + j, b_k, 1, true, lanes);
 }
 
-/* The last steps of k, too few for a strip. */
+/* y += the last steps of k, too few for a strip. */
 static void sweep_rest(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
                        int64_t k, int64_t n) {
   part lanes = part_of(n % WIDTH);
@@ -136,13 +134,9 @@ static void sweep_rows(void *y, const void *x, const void *b, int64_t b_k,
                        int64_t k, int64_t n) {
   const REAL *factors = x, *from = b;
   int64_t whole = k / STRIP * STRIP;
-  if (whole == 0) {
-    sweep(y, x, b, b_k, k, n);
-    return;
-  }
-  strip(y, factors, from, b_k, n, true);
-  for (int64_t p = STRIP; p < whole; p += STRIP)
-    strip(y, factors + p, from + p * b_k, b_k, n, false);
+  memset(y, 0, (size_t)n * sizeof(REAL));
+  for (int64_t p = 0; p < whole; p += STRIP)
+    strip(y, factors + p, from + p * b_k, b_k, n);
   sweep_rest(y, factors + whole, from + whole * b_k, b_k, k - whole, n);
 }
 

@@ -12,3 +12,8 @@ int64_t weir_second_cache_bytes(void) {
 #endif
   return 512 << 10;
 }
+
+int64_t weir_processors(void) {
+  int64_t count = sysconf(_SC_NPROCESSORS_ONLN);
+  return count < 2 ? 2 : count > 64 ? 64 : count;
+}

@@ -10,4 +10,7 @@
  * (kernels/profile.h), which machines with other caches share. */
 int64_t weir_second_cache_bytes(void);
 
+/* Hardware threads of the machine, from 2 to 64; likewise. */
+int64_t weir_processors(void);
+
 #endif

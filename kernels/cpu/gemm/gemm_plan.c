@@ -255,8 +255,10 @@ static void choose_tile_blocks(weir_gemm *g) {
 
 /* a's part of a block takes three eighths of the second cache, beside b's panel
  * and c. Blocks are cut for the threads: rows first, as a panel of b is read
- * once per block, then columns. Their size changes no bits, so it may follow
- * the machine; the panels' memory must not, since plans are exchanged. */
+ * once per block, then columns. Where all of a is packed each block reads it
+ * from afar: one block for each processor, if columns go even. Their size
+ * changes no bits, so it may follow the machine; the panels' memory must not,
+ * since plans are exchanged. */
 static void choose_shared_blocks(weir_gemm *g) {
   int64_t a = g->isa->rows, b = g->isa->columns;
   int64_t most = weir_second_cache_bytes() / 8 * 3 / (g->kc * g->size);
@@ -264,7 +266,11 @@ static void choose_shared_blocks(weir_gemm *g) {
   size_t a_bytes = 0, b_bytes = 0;
   double worth = flops_of(&g->s) / kBlockFlops;
   if (worth < (double)wanted) wanted = (int64_t)worth;
-  cut(g, most < 16 * a ? 16 * a : most, g->wide, a, b);
+  int64_t each = ceil_div(g->s.n, b) / weir_processors();
+  bool wide =
+      g->whole_a && each >= 4 && ceil_div(g->s.n, b) % weir_processors() == 0;
+  if (wide) wanted = weir_processors();
+  cut(g, most < 16 * a ? 16 * a : most, wide ? each * b : g->wide, a, b);
   while (g->row_blocks * g->column_blocks < wanted) {
     if (g->rows > 16 * a)
       cut(g, g->rows - a, g->columns, a, b);
@@ -437,8 +443,9 @@ void weir_gemm_plan(const weir_gemm_shape *shape, const weir_isa *isa,
   if (out->splits > 1)
     (void)bytes_of(out->s.m * out->s.n, out->splits, out->size,
                    &out->scratch_bytes);
-  if (out->copy_b == WEIR_GEMM_LOCAL)
-    (void)bytes_of(out->columns, out->kc, out->size, &out->worker_bytes);
+  if (out->copy_b == WEIR_GEMM_LOCAL) /* tiles make one panel at a time */
+    (void)bytes_of(out->s.b_column == 1 ? out->isa->columns : out->columns,
+                   out->kc, out->size, &out->worker_bytes);
   out->text = text_of(out);
 }
 

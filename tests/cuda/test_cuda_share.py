@@ -20,6 +20,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import processes  # noqa: E402
+
 WEIR, BUILD = (os.path.abspath(a) for a in sys.argv[1:3])
 STANDIN = os.path.join(BUILD, "standin")
 CUDA = os.environ.get("WEIR_CUDA_FOLDER", STANDIN)
@@ -103,17 +106,17 @@ class Share(unittest.TestCase):
             fcntl.flock(f, fcntl.LOCK_EX)
             yield
 
-    def benches(self, cluster, runs=150):
+    def benches(self, cluster, runs):
         graph = self.graph()
-        for p in [self.start("bench", graph, "--runs", runs, "--warmup", 0,
-                             "--threads", 1, "--in-process", cluster)
-                  for _ in range(3)]:
-            self.end(p)
-        return self.counts()
+        return [self.start("bench", graph, "--runs", runs, "--warmup", 0,
+                           "--threads", 1, "--in-process", cluster)
+                for _ in range(3)]
 
     def test_never_two_inside(self):
         self.on_standin()
-        begun, overlaps = self.benches(QUEUE)
+        for p in self.benches(QUEUE, 150):
+            self.end(p)
+        begun, overlaps = self.counts()
         self.assertGreaterEqual(begun, 450)
         self.assertEqual(overlaps, 0)
 
@@ -121,7 +124,16 @@ class Share(unittest.TestCase):
         """What the test before looks for is there to be found."""
         self.on_standin()
         for cluster in ("worker=1,gpu=1", "worker=1,gpu=1,gpu_share=memory"):
-            self.assertGreater(self.benches(cluster)[1], 0)
+            before = self.counts()[1]
+            running = self.benches(cluster, 10 ** 8)
+            end = time.monotonic() + HANG
+            while self.counts()[1] == before:
+                self.assertLess(time.monotonic(), end, "they never overlap")
+                for p in running:
+                    self.assertIsNone(p.poll())
+                time.sleep(0.01)
+            for p in running:
+                self.stop(p)
         self.assertFalse(os.path.exists(self.locks))
 
     def test_steps_at_once_share_a_turn(self):
@@ -162,10 +174,27 @@ class Share(unittest.TestCase):
         self.assertRegex(said[0], r"/GPU-[0-9a-f]{32}\.turn$")
         self.assertTrue(os.path.exists(said[0]))
 
+    def waiter(self):
+        """A process that has opened the locks, and goes on to take a turn."""
+        p = self.start("run", self.graph(), "--in-process", QUEUE, "-v")
+        line = ""
+        while "processes use it in turns" not in line:
+            line = p.stderr.readline()
+            self.assertTrue(line, "the process has ended")
+        return p
+
+    def waits_next(self, p):
+        """Until it has the lock of the next place, which it keeps."""
+        while not any(f.endswith(".next") for f in processes.files(p)):
+            self.assertIsNone(p.poll())
+            time.sleep(0.002)
+
     def test_a_holder_is_waited_for(self):
         for name in ("turn", "next"):
             with self.subTest(name=name), self.holder(name):
-                p = self.start("run", self.graph(), "--in-process", QUEUE)
+                p = self.waiter()
+                if name == "turn":
+                    self.waits_next(p)
                 time.sleep(LONG)
                 self.assertIsNone(p.poll())
             self.end(p)
@@ -176,8 +205,9 @@ class Share(unittest.TestCase):
             _, err = self.weir("run", self.graph(), "--in-process", QUEUE,
                                "--timeout", "300ms", code=138)
             self.assertIn("W5006", err)
-            p = self.start("run", self.graph(), "--in-process", QUEUE)
-            time.sleep(LONG)
+            p = self.waiter()
+            self.waits_next(p)
+            processes.takes(p, signal.SIGINT)
             p.send_signal(signal.SIGINT)
             self.end(p, 130)
             self.assertLess(time.monotonic() - begin, HANG / 2)
@@ -201,7 +231,8 @@ class Share(unittest.TestCase):
     def test_a_killed_holder(self):
         self.on_standin()
         holder = self.stopped_inside()
-        p = self.start("run", self.graph(), "--in-process", QUEUE)
+        p = self.waiter()
+        self.waits_next(p)
         time.sleep(LONG)
         self.assertIsNone(p.poll())
         holder.kill()
@@ -238,8 +269,8 @@ class Share(unittest.TestCase):
     def test_locks_that_go_away(self):
         """A folder that is removed in the middle of a wait."""
         with self.holder("turn"):
-            p = self.start("run", self.graph(), "--in-process", QUEUE)
-            time.sleep(LONG)
+            p = self.waiter()
+            self.waits_next(p)
             while os.path.isdir(self.locks):  # who waits makes files there
                 shutil.rmtree(self.locks, ignore_errors=True)
             _, err = self.end(p, 7)

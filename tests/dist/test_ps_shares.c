@@ -24,6 +24,7 @@ typedef struct world {
   worker workers[WORKERS];
   uint8_t times[RUNS]; /* that a run was computed */
   uint64_t reached;
+  uint32_t out; /* workers that are, or were; bits */
   int64_t now_ns;
 } world;
 
@@ -95,6 +96,8 @@ static void on_send(void *self, weir_ps_task to, const weir_ps_message *m) {
   } else if (m->kind == WEIR_PS_WELCOME) {
     w->workers[to.index].incarnation = m->incarnation;
     w->workers[to.index].here = true;
+  } else if (m->kind == WEIR_PS_GONE) {
+    w->workers[to.index].here = false;
   }
 }
 
@@ -111,7 +114,8 @@ static void on_generation(void *self, uint64_t generation, bool ok) {
 }
 
 static void on_member(void *self, uint32_t index, bool in, bool drained) {
-  (void)self, (void)index, (void)in, (void)drained;
+  (void)drained;
+  if (!in) ((world *)self)->out |= UINT32_C(1) << index;
 }
 
 static void on_over(void *self, bool failed, uint64_t run) {
@@ -162,16 +166,21 @@ static void go_on(world *w) {
 }
 
 static void reach(world *w, uint64_t limit) {
+  int64_t end_ns = w->now_ns + 60000 * (int64_t)MS;
   weir_ps_coordinator_go(w->c, w->now_ns, limit);
-  while (w->reached < limit) go_on(w);
+  while (w->reached < limit) {
+    go_on(w);
+    assert_true(w->now_ns < end_ns); /* it never will */
+  }
 }
 
-static void open(world *w, weir_ps_shares shares) {
+static void open_evicting(world *w, weir_ps_shares shares, int64_t evict_ns) {
   weir_error err = WEIR_ERROR_INIT;
   weir_ps_coordinator_options o = {.config = {.servers = 1,
                                               .workers = WORKERS,
                                               .aggregate = 1,
                                               .shares = shares},
+                                   .evict_ns = evict_ns,
                                    .incarnation = 1};
   weir_ps_coordinator_calls calls = {w,          on_send,       on_running,
                                      on_reached, on_generation, on_member,
@@ -185,6 +194,10 @@ static void open(world *w, weir_ps_shares shares) {
   assert_ok(weir_ps_coordinator_create(alloc, &o, &calls, &w->c, &err), &err);
   weir_ps_coordinator_up(w->c, 0, (weir_ps_task){WEIR_PS_SERVER, 0});
   while (weir_ps_coordinator_look(w->c, NULL) != WEIR_PS_CHIEF_RUNS) go_on(w);
+}
+
+static void open(world *w, weir_ps_shares shares) {
+  open_evicting(w, shares, 0);
 }
 
 /* Each run below |limit| was computed once, and the ledger says by whom. */
@@ -267,11 +280,63 @@ static void one_that_dies(void **state) {
   close(&w, 300);
 }
 
+/* Two wait for the third, which is stuck, until it is out; they have made no
+ * progress for as long, and stay. */
+static void those_that_waited_for_a_slow_one(void **state) {
+  (void)state;
+  world w;
+  open_evicting(&w, WEIR_PS_BY_LOAD, 100 * MS);
+  for (uint32_t i = 0; i < WORKERS; i++) join(&w, i);
+  w.workers[2].run_ns = INT64_MAX / 4;
+  reach(&w, 3);
+  assert_int_equal(w.out, 4);
+  reach(&w, 100);
+  assert_int_equal(w.out, 4);
+  close(&w, 100);
+}
+
+/* Nobody has work for a while: an evaluation, say. */
+static void all_that_waited_for_work(void **state) {
+  (void)state;
+  for (int shares = WEIR_PS_BY_LOAD; shares <= WEIR_PS_EQUAL; shares++) {
+    world w;
+    open_evicting(&w, (weir_ps_shares)shares, 100 * MS);
+    for (uint32_t i = 0; i < WORKERS; i++) join(&w, i);
+    for (int i = 0; i < 20; i++) go_on(&w);
+    reach(&w, 30);
+    for (int i = 0; i < 300; i++) go_on(&w);
+    reach(&w, 60);
+    assert_int_equal(w.out, 0);
+    close(&w, 60);
+  }
+}
+
+/* One comes when the others have done all, gets the last run and is stuck: they
+ * make no progress, for they wait for it. */
+static void a_late_one_that_all_wait_for(void **state) {
+  (void)state;
+  world w;
+  open_evicting(&w, WEIR_PS_BY_LOAD, 100 * MS);
+  w.workers[0].run_ns = INT64_MAX / 4;
+  join(&w, 1);
+  join(&w, 2);
+  reach(&w, 30);
+  join(&w, 0);
+  for (int i = 0; i < 20; i++) go_on(&w);
+  reach(&w, 31);
+  assert_int_equal(w.out, 1);
+  assert_int_equal(w.workers[0].runs, 0);
+  close(&w, 31);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(by_load_follows_the_speed),
       cmocka_unit_test(equal_shares_are_equal),
       cmocka_unit_test(one_that_does_not_come),
-      cmocka_unit_test(one_that_dies)};
+      cmocka_unit_test(one_that_dies),
+      cmocka_unit_test(those_that_waited_for_a_slow_one),
+      cmocka_unit_test(all_that_waited_for_work),
+      cmocka_unit_test(a_late_one_that_all_wait_for)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

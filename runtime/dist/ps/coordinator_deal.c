@@ -246,6 +246,15 @@ int64_t weir_ps_chief_deadline(const weir_ps_coordinator *c) {
   return next;
 }
 
+/* Async: whether |k| has done a run since |i| last did, or waits for one; not
+ * one that has done none yet, which may be no faster. */
+static bool is_faster(const weir_ps_coordinator *c, uint32_t k, uint32_t i) {
+  const weir_ps_seat *seat = &c->seats[k];
+  if (k == i || !is_member(c, k)) return false;
+  if (seat->progress_ns > c->seats[i].progress_ns) return true;
+  return seat->up && seat->share > 0 && !has_lease(c, k, UINT64_MAX);
+}
+
 /* Whether |i| keeps a run back that others wait for, or have long passed. */
 static bool is_slow(const weir_ps_coordinator *c, uint32_t i) {
   const weir_ps_ledger *l = c->ledger;
@@ -264,9 +273,7 @@ static bool is_slow(const weir_ps_coordinator *c, uint32_t i) {
   }
   if (!has_lease(c, i, UINT64_MAX)) return false;
   for (uint32_t k = 0; k < c->workers; k++)
-    if (k != i && is_member(c, k) &&
-        c->seats[k].progress_ns > seat->progress_ns)
-      return true;
+    if (is_faster(c, k, i)) return true;
   return false;
 }
 

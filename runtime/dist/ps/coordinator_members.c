@@ -117,6 +117,13 @@ static void is_out(weir_ps_coordinator *c, const weir_ps_op *op,
   c->calls.member(c->calls.self, op->worker, false, drained);
 }
 
+static uint32_t lease_count(const weir_ps_coordinator *c, uint32_t worker) {
+  uint32_t count = 0;
+  for (size_t k = 0; k < c->ledger->lease_count; k++)
+    count += c->ledger->leases[k].worker == worker;
+  return count;
+}
+
 void weir_ps_chief_act(weir_ps_coordinator *c, const weir_ps_op *op,
                        uint64_t returned) {
   weir_ps_seat *seat = &c->seats[op->worker];
@@ -132,6 +139,8 @@ void weir_ps_chief_act(weir_ps_coordinator *c, const weir_ps_op *op,
       return;
     case WEIR_PS_OP_LEASE:
       seat->wants = false;
+      /* It may have waited for long, with nothing to make progress with. */
+      if (lease_count(c, op->worker) == 1) seat->progress_ns = c->now_ns;
       seat->quota -= weir_ps_range_runs(&op->range) < seat->quota
                          ? weir_ps_range_runs(&op->range)
                          : seat->quota;

@@ -7,6 +7,7 @@ with their own command lines; gates (gate.py) stand before servers and chief.
   job.kill("ps:0")       SIGKILL; True if it ran
   job.again()            starts those that were killed, as a script would
   job.finish()           waits until all have ended with 0, starting again
+  job.stop()             ends a job without an end by a signal; its last step
 """
 import json
 import os
@@ -179,6 +180,27 @@ class Job:
         self.dead = set()
         for name, code in self.codes().items():
             self.case.assertEqual(code, 0, f"{name}\n{self.logs()}")
+
+    def stop(self):
+        """Once there is progress, so that all are there again."""
+        self.again()
+        self.case.assertTrue(self.progress(), self.logs())
+        self.signal(self.chief, signal.SIGINT)
+        codes = self.codes()
+        self.case.assertEqual(codes.pop(self.chief), 130, self.logs())
+        self.case.assertEqual(set(codes.values()), {0}, self.logs())
+        return int(re.findall(r"step=(\d+)", self.log(self.chief))[-1])
+
+    def begin_there(self, name):
+        """Starts a part; until others find it."""
+        says = "the chief is there" if name == self.chief else "listening at"
+        before = self.log(name).count(says)
+        self.begin(name)
+        end = time.monotonic() + HANG
+        while self.log(name).count(says) == before:
+            self.case.assertTrue(self.runs(name), self.logs())
+            self.case.assertLess(time.monotonic(), end, self.logs())
+            time.sleep(0.01)
 
     def numbers(self, name, what):
         """The number before `what` in the last line of a part that has it."""

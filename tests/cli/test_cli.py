@@ -18,6 +18,10 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+import processes  # noqa: E402
+
 WEIR = os.path.abspath(sys.argv[1])
 ROOT = pathlib.Path(sys.argv[2])
 CLEAN = {k: v for k, v in os.environ.items()
@@ -333,9 +337,9 @@ class Run(Case):
                           (signal.SIGHUP, 129)):
             p = subprocess.Popen([WEIR, "run", "s.weir.yaml"], cwd=self.path,
                                  env=CLEAN, stderr=subprocess.DEVNULL)
-            time.sleep(0.5)
+            processes.takes(p, sig)
             p.send_signal(sig)
-            self.assertEqual(p.wait(timeout=15), code)
+            self.assertEqual(p.wait(timeout=120), code)
 
 
 class Errors(Case):
@@ -606,8 +610,8 @@ class Output(Case):
                            cwd=self.path, env=CLEAN, capture_output=True)
         self.assertEqual(p.returncode, 6)
         p = subprocess.run(
-            ["sh", "-c", '("$0" show ops; echo $? >rc) | head -c 1; sleep 0.3; '
-             "cat rc", WEIR], cwd=self.path, env=CLEAN, capture_output=True)
+            ["sh", "-c", '("$0" show ops; echo $? >rc.part; mv rc.part rc) | '
+             "head -c 1; until [ -e rc ]; do sleep 0.01; done; cat rc", WEIR], cwd=self.path, env=CLEAN, capture_output=True)
         self.assertIn(p.stdout[-4:], (b"141\n", b"\n0\n", b"a0\n"))
         r, w = os.pipe()
         os.close(r)

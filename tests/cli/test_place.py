@@ -17,6 +17,10 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+import processes  # noqa: E402
+
 WEIR = os.path.abspath(sys.argv[1])
 ROOT = pathlib.Path(sys.argv[2]).resolve()
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
@@ -83,10 +87,17 @@ class Search(Case):
         self.out.seek(0)
         return self.out.read().decode(), (err or b"").decode()
 
+    def searches(self, p):
+        """Until it takes signals, and a plan may have been found."""
+        processes.takes(p, signal.SIGINT)
+        while processes.cpu_s(p) < 0.5:
+            self.assertIsNone(p.poll())
+            time.sleep(0.01)
+
     def test_sigint_keeps_the_best_plan(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             p, _ = self.start()
-            time.sleep(1)
+            self.searches(p)
             p.send_signal(number)
             out, err = self.end(p)
             self.assertEqual(p.returncode, code)
@@ -105,9 +116,13 @@ class Search(Case):
 
     def test_progress_is_asked_for(self):
         p, _ = self.start("-v")
-        time.sleep(2.5)
+        line = b""
+        while b"event=search" not in line:
+            line = p.stderr.readline()
+            self.assertTrue(line, "it has ended")
         p.send_signal(signal.SIGINT)
-        self.assertRegex(self.end(p)[1], r"Z info event=search best_ns=\d+ ")
+        self.end(p)
+        self.assertRegex(line.decode(), r"Z info event=search best_ns=\d+ ")
 
 
 class Compare(Case):

@@ -16,6 +16,10 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                ".."))
+import processes  # noqa: E402
+
 WEIR = os.path.abspath(sys.argv[1])
 KILLS = int(sys.argv[3]) if len(sys.argv) > 3 else 8
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
@@ -362,12 +366,17 @@ class Bits(Case):
             "  logits: add(matmul(tanh(add(matmul(x, w1), b1)), w2), slow)"))
         self.weir("train", slow, "--checkpoint", "s", "--steps", 1, "-q")
         p = self.start("train", slow, "--checkpoint", "s", "--threads", 1)
-        time.sleep(0.7)
+        processes.takes(p, signal.SIGINT)
+        begun = processes.cpu_s(p)
+        while processes.cpu_s(p) - begun < 0.3:  # of a step
+            self.assertIsNone(p.poll())
+            time.sleep(0.01)
         start = time.monotonic()
-        p.send_signal(signal.SIGINT)
-        time.sleep(0.05)
-        p.send_signal(signal.SIGINT)
-        p.communicate(timeout=60)
+        while p.poll() is None:  # two that come at once are one
+            p.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+            self.assertLess(time.monotonic() - start, 60)
+        p.communicate()
         self.assertEqual(p.returncode, 130)
         self.assertLess(time.monotonic() - start, 20)
         self.weir("checkpoint", "verify", "s")

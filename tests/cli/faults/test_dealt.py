@@ -17,6 +17,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -195,7 +196,8 @@ class Lost(Case):
         return tasks, self.cluster(tasks)
 
     def kill_at(self, task, kind, nth):
-        seen = []
+        """The messages of the kind; an event, when it is killed."""
+        seen, killed = [], threading.Event()
 
         def strike(it, body, up):
             if it != kind or up:
@@ -204,9 +206,19 @@ class Lost(Case):
             if len(seen) == nth:
                 task.proxy.refuse()  # as the system would
                 task.p.kill()
+                killed.set()
             return len(seen) < nth
         task.strike = strike
-        return seen
+        return seen, killed
+
+    def hold(self, task, *killed):
+        """It gets no batch before others are killed: it might do them all."""
+        def strike(it, body, up):
+            if it == "run_step" and not up:
+                for event in killed:
+                    event.wait(HANG)
+            return True
+        task.strike = strike
 
     def test_one_of_two(self):
         one, _ = self.result("predict")
@@ -217,7 +229,8 @@ class Lost(Case):
                 continue
             with self.subTest(victim=victim, kind=kind, nth=nth):
                 tasks, file = self.tasks(2)
-                seen = self.kill_at(tasks[victim], kind, nth)
+                seen, killed = self.kill_at(tasks[victim], kind, nth)
+                self.hold(tasks[1 - victim], killed)
                 some, words = self.result("predict", "--cluster", file)
                 self.assertGreaterEqual(len(seen), nth)
                 self.assertEqual(some, one)
@@ -229,8 +242,8 @@ class Lost(Case):
         """In eval, by turns; the sums are of one process."""
         one, _ = self.result("eval")
         tasks, file = self.tasks(3)
-        for i in (0, 2):
-            self.kill_at(tasks[i], "run_step", 2 + i)
+        self.hold(tasks[1], *(self.kill_at(tasks[i], "run_step", 2 + i)[1]
+                              for i in (0, 2)))
         some, words = self.result("eval", "--cluster", file)
         self.assertEqual(some, one)
         self.assertEqual(words.count("event=lost"), 2, words)
@@ -238,7 +251,7 @@ class Lost(Case):
     def test_counts(self):
         """The last line tells of the lost one."""
         tasks, file = self.tasks(2)
-        self.kill_at(tasks[1], "run_step", 3)
+        self.hold(tasks[0], self.kill_at(tasks[1], "run_step", 3)[1])
         p = self.run_weir(["eval", self.graph, "--weights", self.weights,
                            "--cluster", file])
         m = re.search(rf"^{BATCHES} batches dealt to worker:0 (\d+).*, worker:1 "

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -303,11 +304,14 @@ static void test_observed(void **state) {
   weir_tensor_release(i);
 }
 
+/* Until the run has ended: a cancel before it begins is none. */
 static void *cancel_soon(void *arg) {
-  (void)arg;
-  struct timespec t = {0, 100000000};
-  nanosleep(&t, NULL);
-  weir_session_cancel(session);
+  const atomic_bool *ended = arg;
+  struct timespec t = {0, 50000000};
+  while (!atomic_load(ended)) {
+    nanosleep(&t, NULL);
+    weir_session_cancel(session);
+  }
   return NULL;
 }
 
@@ -318,12 +322,14 @@ static void test_cancel_and_deadline(void **state) {
   weir_feed feed = WEIR_FEED("x", x);
   weir_fetch slow = WEIR_FETCH("slow");
   pthread_t thread;
-  pthread_create(&thread, NULL, cancel_soon, NULL);
+  atomic_bool ended = false;
+  pthread_create(&thread, NULL, cancel_soon, &ended);
   assert_error(
       weir_session_run(session,
                        &(weir_run_request)WEIR_RUN_REQUEST(&feed, 1, &slow, 1),
                        NULL, &err),
       &err, "W5005");
+  atomic_store(&ended, true);
   pthread_join(thread, NULL);
   weir_run_opts opts = {.struct_size = sizeof opts, .timeout_ns = 50000000};
   slow = (weir_fetch)WEIR_FETCH("slow");

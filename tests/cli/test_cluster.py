@@ -276,7 +276,7 @@ class ByHand(Case):
         line = ""
         for _ in range(20):  # a driver's last words may be lost with it
             p = self.weir("run", "graphs/tiny_matmul.weir.yaml", "--cluster",
-                          file, "--start-timeout", "1s", code=138)
+                          file, "--start-timeout", "3s", code=138)
             self.assertRegex(p.stderr, r"error\[W7022\]: 1 of 2 tasks are "
                              "missing: ps:0 at 127.0.0.1:9: cannot be reached: "
                              ".*refused")

@@ -55,8 +55,8 @@ static void deadline_and_cancel_end_a_run(void **state) {
   (void)state;
   bench t;
   open_bench(&t, 2);
-  weir_value_id a = hold(&t, "a", WEIR_NO_VALUE, 5000000000);
-  weir_value_id b = hold(&t, "b", a, 5000000000);
+  weir_value_id a = hold(&t, "a", WEIR_NO_VALUE, 500000000000);
+  weir_value_id b = hold(&t, "b", a, 500000000000);
   open_session(&t);
   int64_t start = exec_now_ns(NULL);
   weir_run_options options = {.deadline_ns = start + 5000000};
@@ -71,7 +71,7 @@ static void deadline_and_cancel_end_a_run(void **state) {
   options = (weir_run_options){.cancel = &cancel};
   assert_error(weir_exec_run(t.session, &request, &t.err), &t.err, "W5005");
   assert_null(fetch.tensor);
-  assert_true(exec_now_ns(NULL) - start < 3000000000);
+  assert_true(exec_now_ns(NULL) - start < 100000000000);
   close_bench(&t);
 }
 

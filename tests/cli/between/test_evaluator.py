@@ -244,9 +244,17 @@ class Local(Case):
         ends = [int(n) for n in re.findall(
             r"\[evaluator:0\].*reason=target step=(\d+)", p.stderr)]
         self.assertEqual(len(ends), 1, p.stderr)
+        # One of a cluster sees the end before the training goes on.
+        e = self.start("train", self.graph, "--job", "evaluator", "--cluster",
+                       "ps=1,worker=2", "--checkpoint", "run", "--after",
+                       ends[0], "--threads", 1, *target[2:],
+                       "train.stop={target: 'acc >= 0.02'}")
+        self.waits(e, f"event=waiting step={ends[0]} message=\"a training ended "
+                   "here before, and is taken up again")
         p = self.weir(*self.words(*target, "train.stop={target: 'acc >= 0.02'}"))
-        self.assertIn(f"event=waiting step={ends[0]} message=\"a training ended "
-                      "here before, and is taken up again", p.stderr)
+        self.ends(e)
+        self.assertGreater(int(re.search(r"reason=target step=(\d+)",
+                                         self.log()).group(1)), ends[0])
         found = re.findall(r"\[evaluator:0\].*reason=target step=(\d+)", p.stderr)
         self.assertEqual(len(found), 1, p.stderr)
         self.assertGreater(int(found[0]), ends[0])

@@ -56,7 +56,7 @@ static void hear(void *self, const weir_cluster_state *state) {
 
 /* Waits until |part| was heard. */
 static void wait_for(heard *h, const char *part) {
-  for (int i = 0; i < 3000; i++) {
+  for (int i = 0; i < 12000; i++) { /* two minutes */
     pthread_mutex_lock(&h->lock);
     bool there = strstr(h->line, part) != NULL;
     pthread_mutex_unlock(&h->lock);

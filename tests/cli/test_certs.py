@@ -460,7 +460,7 @@ class Peers(Tls):
         p, address = self.task("ps")
         file = self.path / "d.yaml"
         file.write_text(f'ps: ["{address}"]\nworker: ["{address[:-1]}"]\n')
-        said = self.run_over(file, "--start-timeout", "200ms", code=138).stderr
+        said = self.run_over(file, "--start-timeout", "2s", code=138).stderr
         self.assertIn("W7022", said)
         self.assertIn("a task with `tls`, whose log says so", said)
         self.assertIn("it does not speak TLS", self.until(p, "refused"))

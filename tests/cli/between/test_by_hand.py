@@ -221,9 +221,16 @@ class Late(Job):
                 "TF_CONFIG": json.dumps(config)}
         self.running = {}
         for name in ("worker:1", "ps:1", "ps:0", "worker:0"):
-            self.part(of_sparse, "s", SYNC, 60, name)
+            self.part(of_sparse, "s", SYNC, 100000000, name)
+        # One that is not let in before the end would wait for a chief.
+        chief = self.running.pop("worker:0")
+        for what in ("worker:1 has joined", " step="):
+            self.waits(chief, what, "s-worker:0")
+        chief.send_signal(signal.SIGINT)
+        self.ends(chief, 130, "s-worker:0")
         self.finish("s")
-        self.same(self.one(60, accumulate=2), "s")
+        step = self.newest("s")["manifest"]["step"]
+        self.same(self.one(step, accumulate=2), "s")
         words, env = of_sparse(self, "worker:1", most=1)
         for more, says in ((["--max-workers", 1], "no task worker:1"),
                            ([], "does not say how many workers may come")):

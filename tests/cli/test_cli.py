@@ -611,7 +611,8 @@ class Output(Case):
         self.assertEqual(p.returncode, 6)
         p = subprocess.run(
             ["sh", "-c", '("$0" show ops; echo $? >rc.part; mv rc.part rc) | '
-             "head -c 1; until [ -e rc ]; do sleep 0.01; done; cat rc", WEIR], cwd=self.path, env=CLEAN, capture_output=True)
+             "head -c 1; until [ -e rc ]; do sleep 0.01; done; cat rc", WEIR],
+            cwd=self.path, env=CLEAN, capture_output=True)
         self.assertIn(p.stdout[-4:], (b"141\n", b"\n0\n", b"a0\n"))
         r, w = os.pipe()
         os.close(r)

@@ -182,8 +182,8 @@ class Cuts(Case):
         self.same_bits(job, job.steps)
 
     def test_all_kinds_async(self):
+        """Ended by a signal, servers may have different parts of a run."""
         job = self.cuts("async")
-        self.applied(job, job.steps)
         account(self, job.log(job.chief), job.steps, 2)
 
 

@@ -73,6 +73,12 @@ static void add_grad(weir_grad_ctx *ctx, uint32_t i, weir_ref matrix,
   weir_grad_add(ctx, i, sum);
 }
 
+/* All rows of all matrices of |x|, one below the other. */
+static weir_ref as_rows(weir_grad_ctx *ctx, weir_ref x) {
+  int axis = weir_grad_shape(ctx, x)->rank - 1;
+  return weir_g1a(ctx, "flatten", x, "axis", weir_attr_int(axis));
+}
+
 static weir_status grad(weir_grad_ctx *ctx) {
   weir_ref a = weir_grad_in(ctx, 0), b = weir_grad_in(ctx, 1);
   weir_ref dy = weir_grad_dy(ctx, 0);
@@ -88,10 +94,16 @@ static weir_status grad(weir_grad_ctx *ctx) {
     add_grad(
         ctx, 0, a,
         ta ? product(ctx, b, dy, tb, true) : product(ctx, dy, b, false, !tb));
-  if (weir_grad_wanted(ctx, 1))
-    add_grad(
-        ctx, 1, b,
-        tb ? product(ctx, dy, a, true, ta) : product(ctx, a, dy, !ta, false));
+  if (!weir_grad_wanted(ctx, 1)) return WEIR_OK;
+  /* One matrix b for a batch: one sum over all rows, not one of each matrix. */
+  if (!ta && weir_grad_shape(ctx, b)->rank == 2 &&
+      weir_grad_shape(ctx, a)->rank > 2) {
+    a = as_rows(ctx, a);
+    dy = as_rows(ctx, dy);
+  }
+  add_grad(
+      ctx, 1, b,
+      tb ? product(ctx, dy, a, true, ta) : product(ctx, a, dy, !ta, false));
   return WEIR_OK;
 }
 

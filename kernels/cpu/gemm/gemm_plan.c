@@ -19,6 +19,7 @@ enum {
   BLOCK_COLUMNS_LOCAL = 128,
   BLOCKS = 32,     /* wanted of a large product */
   BLOCKS_FAR = 16, /* the same, if b is large */
+  FEW_BLOCKS = 4,  /* of a small one, at most */
   SPLITS = 16,     /* at most */
   MIDDLE_ROWS = 96,
   MANY_ROWS = 256,
@@ -52,6 +53,7 @@ enum {
 static const double kSharedFlops = 1.6e7;
 static const double kSharedFlopsWide = 6.4e7; /* the same with AVX-512 */
 static const double kBlockFlops = 2e6;        /* at least, to be handed over */
+static const double kFewFlops = 2.6e5;        /* the same for FEW_BLOCKS */
 static const double kLibraryFlops = 1.5e8; /* oneDNN is faster from here on */
 static const double kOwnFlops = 5e8; /* with AVX-512 no longer from here on */
 static const double kBatchFlops = 6.4e7; /* matrices of a batch are shared
@@ -131,14 +133,17 @@ static bool is_aliased(const weir_gemm *g) {
   return g->s.m > g->isa->rows && g->s.a_row * g->size % 4096 == 0;
 }
 
-/* With AVX-512 tiles are done so soon that panels pay later: not for small
- * products, nor for few columns of a b that stays in a second cache. */
-static bool is_too_small(const weir_gemm *g, int level) {
+/* Few columns of a b that stays in a second cache. */
+static bool is_near(const weir_gemm *g) {
   const weir_gemm_shape *s = &g->s;
-  if (level < 3) return false;
-  return flops_of(s) < kSharedFlopsWide ||
-         (s->b_column == 1 && s->n <= NEAR_COLUMNS && !is_aliased(g) &&
-          s->k * s->n * g->size <= NEAR_BYTES);
+  return s->b_column == 1 && s->n <= NEAR_COLUMNS && !is_aliased(g) &&
+         s->k * s->n * g->size <= NEAR_BYTES;
+}
+
+/* With AVX-512 tiles are done so soon that panels pay later: not for small
+ * products, nor for a near b. */
+static bool is_too_small(const weir_gemm *g, int level) {
+  return level >= 3 && (flops_of(&g->s) < kSharedFlopsWide || is_near(g));
 }
 
 /* The first tile of a panel makes it while it computes. It pays from the second
@@ -152,15 +157,15 @@ static void choose_made_by_tile(weir_gemm *g, int level) {
 }
 
 /* Whether a's panels are made for all blocks, and b's too: where a is large or
- * its rows share few cache sets. Packing an element of a takes about as long as
- * 30 columns' work on it, hence SHARED_COLUMNS. Where b's panels are not made
- * with a's, a small a is packed for the whole sum at once: threads then wait
- * for each other once, not in each slice. */
+ * its rows share few cache sets, and b is not near. Packing an element of a
+ * takes about as long as 30 columns' work on it, hence SHARED_COLUMNS. Where
+ * b's panels are not made with a's, a small a is packed for the whole sum at
+ * once: threads then wait for each other once, not in each slice. */
 static void choose_shared(weir_gemm *g, int level) {
   const weir_gemm_shape *s = &g->s;
   if (g->way != WEIR_GEMM_TILES || g->batch_blocks || s->n < SHARED_COLUMNS ||
       (s->m < SHARED_ROWS && !is_aliased(g)) || flops_of(s) < kSharedFlops ||
-      is_too_small(g, level))
+      is_too_small(g, level) || is_near(g))
     return;
   if (g->copy_b != WEIR_GEMM_GIVEN &&
       (s->b_column != 1 || s->m >= SHARED_B_ROWS))
@@ -221,9 +226,12 @@ static bool b_is_far(const weir_gemm *g) {
 
 /* How many blocks one matrix should have. */
 static int64_t wanted_blocks(const weir_gemm *g) {
-  double blocks = flops_of(&g->s) / kBlockFlops;
+  double flops = flops_of(&g->s), blocks, few;
   double most = b_is_far(g) ? BLOCKS_FAR : BLOCKS;
-  if (g->batch_blocks) blocks *= (double)g->s.batches;
+  if (g->batch_blocks) flops *= (double)g->s.batches;
+  blocks = flops / kBlockFlops;
+  few = flops / kFewFlops < FEW_BLOCKS ? flops / kFewFlops : FEW_BLOCKS;
+  if (blocks < few) blocks = few;
   if (blocks > most) blocks = most;
   if (g->batch_blocks) blocks /= (double)g->s.batches;
   return blocks < 2 ? 1 : (int64_t)blocks;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test may wait for in a process that runs, in place of a time."""
+"""Tests call these to wait for an event of a running process, not for a time."""
 import os
 import pathlib
 import re
@@ -7,8 +7,8 @@ import time
 
 
 def takes(p, number, hang=300):
-    """Until the process |p| takes the signal itself, by a handler or a thread
-    that waits for it while all block it; or until it has ended."""
+    """Waits until the process |p| takes the signal itself, by a handler or by a
+    thread that waits for it while all block it, or until |p| has ended."""
     end = time.monotonic() + hang
     while p.poll() is None:
         text = pathlib.Path(f"/proc/{p.pid}/status").read_text()

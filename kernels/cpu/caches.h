@@ -10,7 +10,8 @@
  * (kernels/profile.h), which machines with other caches share. */
 int64_t weir_second_cache_bytes(void);
 
-/* Hardware threads of the machine, from 2 to 64; likewise. */
+/* Hardware threads of this machine, at least 2 and at most 64. It decides about
+ * sizes of blocks alone too. */
 int64_t weir_processors(void);
 
 #endif

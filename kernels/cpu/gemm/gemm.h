@@ -69,7 +69,7 @@ typedef struct weir_gemm {
   int64_t row_blocks, column_blocks;
   int64_t kc, slices; /* depth of a slice; slices of the whole sum */
   int64_t splits;     /* of the sum, added up at the end */
-  bool by_rows;       /* a vector's matrix is swept so */
+  bool by_rows;       /* sweep a vector's matrix by whole rows */
   bool batch_blocks;  /* all batches' blocks at once, else in turn */
   int64_t turned_row; /* a is transposed first, to rows of this; 0: not */
   /* Of panels that all blocks share: whether a has some, the rows and columns

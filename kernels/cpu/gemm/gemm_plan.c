@@ -41,13 +41,13 @@ enum {
   SHARED_ROWS = 48,
   SHARED_B_ROWS = 600,    /* from here on making panels of b once pays */
   LONG_ROW = 4096,        /* of a matrix from afar, in one piece */
-  LONG_ROW_WIDE = 1536,   /* with AVX-512: b's, of a product of few rows */
-  FAR_ROWS = 3 << 20,     /* bytes of it with AVX-512; else FAR_BYTES */
-  ROWS_SWEEP = 256 << 10, /* bytes of one that is swept by rows with AVX2 */
-  SWEEP_ROWS = 64,        /* of it, at least, for a part of the sum */
+  LONG_ROW_WIDE = 1536,   /* the same for few rows of a with AVX-512 */
+  FAR_ROWS = 3 << 20,     /* bytes from which AVX-512 calls a matrix far */
+  ROWS_SWEEP = 256 << 10, /* bytes from which AVX2 sweeps a matrix by rows */
+  SWEEP_ROWS = 64,        /* rows that a part of a sum has at least */
   SWEEP_UNIT = 4,         /* rows that isa/gemm/vectors.h sweeps at once */
-  FEW_ROWS = 16,
-  FEW_DEPTH = 48,    /* of a slice */
+  FEW_ROWS = 16,          /* rows of a, at most, that read b once */
+  FEW_DEPTH = 48,         /* depth of their slices */
   SHARED_PART = 2048 /* rows and columns whose panels stay in the last cache */
 };
 static const double kSharedFlops = 1.6e7;
@@ -324,10 +324,15 @@ static void choose_turn(weir_gemm *g) {
   g->scratch_bytes = bytes;
 }
 
+/* The length of an output vector, or of a row of b. */
+static int64_t row_length(const weir_gemm *g) {
+  return g->s.n == 1 ? g->s.m : g->s.n;
+}
+
 /* Vectors are limited by memory: blocks of whole lines, as many as the work is
  * worth, at most 16. */
 static void choose_vector_blocks(weir_gemm *g) {
-  int64_t length = g->s.n == 1 ? g->s.m : g->s.n;
+  int64_t length = row_length(g);
   int64_t unit = 8 * g->isa->columns;
   double work = (double)length * (double)g->s.k * (double)g->s.m;
   int64_t blocks = work < 4e5 ? 1 : work > 4e6 ? 16 : (int64_t)(work / 2e5);
@@ -354,20 +359,23 @@ static void choose_splits(weir_gemm *g) {
   assert(g->splits >= 1 && g->splits <= SPLITS);
 }
 
-/* A matrix that is used once, or by a few rows of a, comes quickest as it lies:
- * blocks are rows of their whole length, and the sum is cut. */
+/* Bytes of the matrix that a vector, or a few rows of a, read once. */
+static double matrix_bytes(const weir_gemm *g) {
+  return (double)row_length(g) * (double)g->s.k * (double)g->size;
+}
+
+/* Such a matrix from afar arrives fastest in the order in which it lies: blocks
+ * are rows of their whole length, and the sum is cut. */
 static bool is_far(const weir_gemm *g, int level) {
-  return flops_of(&g->s) / 2 / (double)(g->s.m < g->s.n ? g->s.m : g->s.n) *
-                 (double)g->size >
-             (level < 3 ? FAR_BYTES : FAR_ROWS) &&
+  return matrix_bytes(g) > (level < 3 ? FAR_BYTES : FAR_ROWS) &&
          g->s.batches == 1;
 }
 
 static void choose_sweep(weir_gemm *g, int level) {
-  int64_t length = g->s.n == 1 ? g->s.m : g->s.n, blocks = 1, parts;
+  int64_t length = row_length(g), blocks = 1, parts;
   bool far = is_far(g, level);
   if (g->way != WEIR_GEMM_SWEEP_A && g->way != WEIR_GEMM_SWEEP_B) return;
-  g->by_rows = far || (level < 3 && length * g->s.k * g->size > ROWS_SWEEP);
+  g->by_rows = far || (level < 3 && matrix_bytes(g) > ROWS_SWEEP);
   if (!far) return;
   while (blocks < SPLITS && blocks * LONG_ROW < length) blocks *= 2;
   parts = least(SPLITS / blocks, ceil_div(g->s.k, SWEEP_ROWS));

@@ -29,10 +29,10 @@
  * many steps, unasked.
  *
  * A worker that is lost for |rejoin_ns|, or that has a lease and makes no
- * progress for |evict_ns| while others do or wait for it, is out: the servers
- * are told to take no more from it, their marks say which of its runs are done,
- * the rest is dealt again. Sync needs no marks: a run of a committed step is
- * done. */
+ * progress for |evict_ns| while others do or wait for it, is out: the
+ * coordinator tells the servers to take no more from it, reads from their marks
+ * which of its runs are done, and deals the rest again. Sync needs no marks: a
+ * run of a committed step is done. */
 
 typedef struct weir_ps_coordinator weir_ps_coordinator;
 

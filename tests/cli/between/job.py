@@ -182,17 +182,21 @@ class Job:
             self.case.assertEqual(code, 0, f"{name}\n{self.logs()}")
 
     def stop(self):
-        """Once there is progress, so that all are there again."""
+        """Waits for progress, which needs all parts, interrupts the chief, and
+        returns the last step."""
         self.again()
         self.case.assertTrue(self.progress(), self.logs())
         self.signal(self.chief, signal.SIGINT)
         codes = self.codes()
         self.case.assertEqual(codes.pop(self.chief), 130, self.logs())
         self.case.assertEqual(set(codes.values()), {0}, self.logs())
+        return self.last_step()
+
+    def last_step(self):
         return int(re.findall(r"step=(\d+)", self.log(self.chief))[-1])
 
     def begin_there(self, name):
-        """Starts a part; until others find it."""
+        """Starts a part and waits until others can find it."""
         says = "the chief is there" if name == self.chief else "listening at"
         before = self.log(name).count(says)
         self.begin(name)

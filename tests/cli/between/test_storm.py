@@ -53,10 +53,6 @@ class Case(between.Case):
         self.one(steps, accumulate=2)
         self.same("one", job.dir / job.folder)
 
-    @staticmethod
-    def last_step(job):
-        return int(re.findall(r"step=(\d+)", job.log(job.chief))[-1])
-
     def show(self, job, *kinds):
         """The counts of each fault; none may be zero."""
         print(job.mode, "counts:", {k: job.counts.get(k, 0) for k in kinds},
@@ -246,7 +242,7 @@ class Pauses(Case):
                 self.assertEqual(p.wait(HANG), 0, job.logs())
         after = sorted(p.name for p in kept.iterdir())
         self.assertEqual(before, after, "the old chief has written")
-        self.same_bits(job, self.last_step(job))
+        self.same_bits(job, job.last_step())
 
 
 class Disks(Case):

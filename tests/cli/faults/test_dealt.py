@@ -212,7 +212,8 @@ class Lost(Case):
         return seen, killed
 
     def hold(self, task, *killed):
-        """It gets no batch before others are killed: it might do them all."""
+        """Gives the task no batch before the others are killed, since it might
+        do them all."""
         def strike(it, body, up):
             if it == "run_step" and not up:
                 for event in killed:

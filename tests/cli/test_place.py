@@ -110,7 +110,7 @@ class Search(Case):
         while text.count(b"left") < 2:
             text += os.read(reader, 1000)
         p.send_signal(signal.SIGINT)
-        self.assertRegex(text.decode(), r"\rbest step \d+\.\d+ ms   bound "
+        self.assertRegex(text.decode(), r"\rbest step \d+\.\d+ \wm?s   bound "
                          r"\d+\.\d+ \wm?s   gap \d+\.\d %   \d+ s left")
         self.assertIn("predicted step", self.end(p)[0])
 
@@ -191,7 +191,12 @@ class Retime(Case):
             anew = self.plan(*where, "--plan", "plan.json")
             self.assertEqual(anew["search"]["retimed_from_ns"],
                              plan["makespan_ns"])
-            self.assertNotEqual(anew["makespan_ns"], plan["makespan_ns"])
+            # A faster network may help nobody, a slower one delays somebody.
+            longer = anew["makespan_ns"] - plan["makespan_ns"]
+            if "90GB/s" in more:
+                self.assertLessEqual(longer, 0, more)
+            else:
+                self.assertGreater(longer, 0, more)
             # Nodes that take no time are at no place in an order.
             order = [sorted((n["device"], n["start_ns"], n["id"])
                             for n in p["nodes"] if n["end_ns"] > n["start_ns"])

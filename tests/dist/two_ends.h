@@ -36,6 +36,7 @@ typedef struct two_side {
   struct two_ends *ends;
   size_t control_frames, bulk_frames;
   uint64_t under_way, most_under_way; /* bytes of bulk frames */
+  bool broken;                        /* it has given up the other side */
 } two_side;
 
 typedef struct two_ends {
@@ -75,6 +76,19 @@ static inline weir_status two_bulk(void *self, uint32_t peer,
   return WEIR_OK;
 }
 
+static inline void two_broken(void *self, uint32_t peer) {
+  two_side *s = self;
+  assert_int_equal(peer, s == &s->ends->side[0]);
+  s->broken = true;
+}
+
+static inline weir_wire_out two_out(two_side *s) {
+  return (weir_wire_out){.self = s,
+                         .control = two_control,
+                         .bulk = two_bulk,
+                         .broken = two_broken};
+}
+
 static inline void two_begin(two_ends *t, const weir_allocator *alloc,
                              weir_rendezvous_options options) {
   weir_error err = WEIR_ERROR_INIT;
@@ -84,7 +98,7 @@ static inline void two_begin(two_ends *t, const weir_allocator *alloc,
   for (int i = 0; i < 2; i++) {
     two_side *s = &t->side[i];
     s->ends = t;
-    s->out = (weir_wire_out){s, two_control, two_bulk};
+    s->out = two_out(s);
     assert_ok(weir_rendezvous_create(alloc, &options, &s->r, &err), &err);
   }
 }

@@ -194,6 +194,10 @@ static void send_large(weir_rendezvous *r, uint32_t place,
   }
   if (c == NULL && (c = weir_cell_make(r, place, false, slot)) == NULL) {
     refuse(r, done);
+    /* Who receives it would wait for ever. */
+    added(r, place,
+          weir_wire_batch_error(&r->peers[place].values, slot,
+                                &r->no_memory.err));
     return;
   }
   weir_cell_uncount(r, c);
@@ -346,6 +350,8 @@ static void receive(weir_rendezvous *r, uint32_t peer, const weir_slot *slot,
   bool came = c != NULL;
   if (!came && (c = weir_cell_make(r, place, true, slot)) == NULL) {
     refuse(r, done);
+    /* Another task would wait for Ready; feeds and fetches go with the step. */
+    if (slot->kind == WEIR__V1__VALUE_KIND__EDGE) added(r, place, false);
     return;
   }
   uint64_t total = c->bytes;

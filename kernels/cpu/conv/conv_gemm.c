@@ -78,19 +78,52 @@ static char *output_of(const block *b, int64_t o) {
   return (char *)b->io[p->y_io] + at * p->dims.size;
 }
 
-/* Taps [k0, k0 + depth) of the sum. 1 x 1 windows need no panels: a channel's
- * pixels lie together already. */
-static void run_slice(const block *b, int64_t k0, int64_t depth) {
+/* All tiles of |t->n| pixels, from pixel |at| of the block on; |w|: the first
+ * weights. The first tile makes a panel of b where the plan says so. */
+static void run_panel(const block *b, weir_gemm_tile t, const char *w,
+                      int64_t at) {
   const weir_conv_gemm *p = b->p;
   const weir_gemm_table *isa = p->isa;
+  if (p->copies) t.copy = b->panels;
+  for (int64_t o = b->o0; o < b->o1; o += isa->rows) {
+    t.m = least(isa->rows, b->o1 - o);
+    t.a = w + o * p->dims.taps * p->dims.size;
+    t.c = output_of(b, o) + at * p->dims.size;
+    isa->tile(&t);
+    if (t.copy == NULL) continue;
+    t.b = t.copy;
+    t.b_k = isa->columns;
+    t.copy = NULL;
+  }
+}
+
+/* All tiles of up to a tile's rows of channels, from |o| on; |from|: x. */
+static void run_row(const block *b, weir_gemm_tile t, const char *from,
+                    int64_t o) {
+  const weir_conv_gemm *p = b->p;
   int64_t pixels = b->rows * p->dims.ow, size = p->dims.size;
+  t.m = least(p->isa->rows, b->o1 - o);
+  for (int64_t at = 0; at < pixels; at += p->isa->columns) {
+    t.n = least(p->isa->columns, pixels - at);
+    t.b = from + at * size;
+    t.c = output_of(b, o) + at * size;
+    p->isa->tile(&t);
+  }
+}
+
+/* Taps [k0, k0 + depth) of the sum. 1 x 1 windows are read in place: a
+ * channel's pixels lie together already. */
+static void run_slice(const block *b, int64_t k0, int64_t depth) {
+  const weir_conv_gemm *p = b->p;
+  int64_t pixels = b->rows * p->dims.ow, size = p->dims.size;
+  int64_t columns = p->isa->columns;
   const char *w = (const char *)b->io[p->w_io] +
                   (b->group * p->dims.oc * p->dims.taps + k0) * size;
   const char *from = b->panels;
-  int64_t step = isa->columns * depth;
+  int64_t step = columns * depth;
   weir_gemm_tile t = {.a_row = p->dims.taps,
                       .a_k = 1,
-                      .b_k = isa->columns,
+                      .b_k = columns,
                       .c_row = p->dims.oh * p->dims.ow,
                       .k = depth,
                       .add = k0 > 0};
@@ -98,20 +131,20 @@ static void run_slice(const block *b, int64_t k0, int64_t depth) {
     from =
         image_of(b) + (k0 * p->dims.h * p->dims.w + b->row * p->dims.w) * size;
     t.b_k = p->dims.h * p->dims.w;
-    step = isa->columns;
+    step = columns;
   } else {
     weir_conv_gemm_pack(p, b->copy, b->panels, k0, depth, pixels);
   }
   assert(depth > 0 && pixels > 0);
-  for (int64_t at = 0; at < pixels; at += isa->columns, from += step * size) {
+  for (int64_t o = b->o0; o < b->o1 && p->by_rows; o += p->isa->rows) {
+    t.a = w + o * p->dims.taps * size;
+    run_row(b, t, from, o);
+  }
+  for (int64_t at = 0; at < pixels && !p->by_rows;
+       at += columns, from += step * size) {
     t.b = from;
-    t.n = least(isa->columns, pixels - at);
-    for (int64_t o = b->o0; o < b->o1; o += isa->rows) {
-      t.m = least(isa->rows, b->o1 - o);
-      t.a = w + o * p->dims.taps * size;
-      t.c = output_of(b, o) + at * size;
-      isa->tile(&t);
-    }
+    t.n = least(columns, pixels - at);
+    run_panel(b, t, w, at);
   }
 }
 

@@ -20,6 +20,9 @@ typedef struct weir_conv_gemm {
   int64_t band, bands; /* output rows of a block; bands of an image */
   int64_t part, parts; /* output channels of a block; parts of a group */
   int64_t hp, wp;      /* copied rows of a channel, their length */
+  /* x is read in place: the first of several tiles makes a panel of it, or
+   * tiles go by rows of y. */
+  bool copies, by_rows;
   size_t copy_bytes, panel_bytes; /* of a worker's scratch, in this order */
   bool small;                     /* not worth a second thread */
   const weir_ew *epilogue;        /* or NULL */

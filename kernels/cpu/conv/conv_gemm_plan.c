@@ -19,7 +19,9 @@ enum {
   PART = 96,    /* output channels, at least, worth a copy of the input */
   BLOCKS = 4,   /* wanted */
   PIXELS = 192, /* of a band, about */
+  NEAR = 128,   /* channels of x that are read in place by all tiles */
   SMALL_FLOPS = 2000000,
+  FAR_BYTES = 1 << 24, /* of y, whose lines come from memory */
   COPY_LIMIT = 1 << 26 /* bytes */
 };
 
@@ -81,8 +83,14 @@ bool weir_conv_gemm_plan(const weir_call *call, weir_conv_gemm *out,
   out->bias_io = has_bias ? 2 : -1;
   out->y_io = (int32_t)call->in_count;
   cut(out);
-  if (out->dims.in_place) return true;
   int64_t columns = out->isa->columns, pixels = out->band * out->dims.ow;
+  out->copies =
+      out->dims.in_place && out->part > out->isa->rows && out->kc > NEAR;
+  out->by_rows = out->dims.in_place && !out->copies &&
+                 call->out[0].elements * out->dims.size > FAR_BYTES;
+  if (out->copies)
+    return bytes_of(columns, out->kc, 1, out->dims.size, &out->panel_bytes);
+  if (out->dims.in_place) return true;
   int64_t padded = (pixels + columns - 1) / columns * columns;
   if (!bytes_of(out->dims.c, out->hp, out->wp, out->dims.size,
                 &out->copy_bytes) ||

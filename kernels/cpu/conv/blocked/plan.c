@@ -32,8 +32,7 @@ enum {
   kBlocks = 8,              /* wanted */
   kKernel = 16,             /* rows or columns of a window, at most */
   kReach = 4096,            /* of a window with its dilation, at most */
-  kFewOut = 128,            /* for which turning x does not pay, */
-  kFewOutWide = 320,        /* with AVX-512 */
+  kFewOut = 320,            /* for which turning x does not pay */
   kStrip = 24,              /* pixels of a strip, at least */
   kEven = 8,                /* rows of which one more or less is little */
   kFewWeights = 160 * 1024, /* for tiles of AVX2 */
@@ -265,10 +264,9 @@ bool weir_conv_blocked_plan(const weir_call *call, weir_layout y_layout,
   if (one_in && !p->flat && p->padded == p->channels) p->x_plain = false;
   if (one_out && p->out_padded == p->out_channels) p->y_plain = false;
   p->turns_x = p->thin || (p->x_plain && !p->flat && !p->depthwise);
-  int few = p->lanes == 16 ? kFewOutWide : kFewOut;
-  if (d->in_place && p->x_plain && p->y_plain && d->oc < few && !one_in)
+  if (d->in_place && p->x_plain && p->y_plain && d->oc < kFewOut && !one_in)
     return weir_no(why, "1 x 1 to fewer than %d channels, from and to rows",
-                   few);
+                   (int)kFewOut);
   p->tiles = by_tiles(p);
   p->part = 1 + kJobFloats / (p->lanes * p->pixels);
   if (p->tiles)

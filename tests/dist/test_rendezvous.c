@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The rendezvous alone, over a wire in memory. */
+#include "runtime/dist/channel/ends.h"
 #include "runtime/dist/channel/rendezvous.h"
 
 #include "tests/dist/two_ends.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Peers that break the protocol, peers that send anything, and no memory. */
+#include "runtime/dist/channel/ends.h"
 #include "tests/dist/two_ends.h"
 
 enum { kLarge = 20000 };

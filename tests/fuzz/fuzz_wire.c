@@ -3,6 +3,7 @@
 
 #include "runtime/base/bytes/crc32c.h"
 #include "runtime/dist/channel/arrive.h"
+#include "runtime/dist/channel/ends.h"
 #include "runtime/dist/channel/pump.h"
 #include "runtime/net/wire.h"
 #include "tests/fuzz/fuzz.h"

@@ -8,6 +8,7 @@
 #include "runtime/base/mix.h"
 #include "runtime/base/vec.h"
 #include "runtime/dist/channel/arrive.h"
+#include "runtime/dist/channel/ends.h"
 #include "runtime/dist/channel/pump.h"
 #include "runtime/net/wire.h"
 #include "runtime/net/wire_error.h"

@@ -28,13 +28,10 @@ static weir_status broken(const weir_slot *slot, const char *why,
                    slot->step, why);
 }
 
-static bool is_of_step(const weir_slot *slot) {
-  return slot->kind <= WEIR__V1__VALUE_KIND__FETCH;
-}
-
 /* Whether frames for |slot| are late: its step was given up here. */
 static bool is_late(const weir_rendezvous *r, const weir_slot *slot) {
-  return is_of_step(slot) && weir_step_set_has(&r->dropped, slot->step);
+  return weir_slot_is_of_step(slot) &&
+         weir_step_set_has(&r->dropped, slot->step);
 }
 
 /* A cell that the peer makes. */
@@ -132,8 +129,8 @@ static weir_status on_ready(weir_rendezvous *r, uint32_t place,
                             const Weir__V1__Slot *s, weir_error *err) {
   weir_slot slot = {s->kind, s->id, s->step};
   weir_rendezvous_peer *p = &r->peers[place];
-  if (is_late(r, &slot) ||
-      (is_of_step(&slot) && weir_step_set_has(&p->unwanted, slot.step)))
+  if (is_late(r, &slot) || (weir_slot_is_of_step(&slot) &&
+                            weir_step_set_has(&p->unwanted, slot.step)))
     return WEIR_OK;
   weir_cell *c = weir_cell_find(r, place, false, &slot);
   if (c != NULL && c->ready) return broken(&slot, "was Ready twice", err);
@@ -155,7 +152,7 @@ static void on_cut(weir_rendezvous *r, uint32_t place, uint64_t step) {
   weir_step_set_add(&r->peers[place].unwanted, step);
   for (weir_cell *c = r->all; c != NULL; c = c->all)
     if (c->named && !c->incoming && c->peer == place && c->slot.step == step &&
-        is_of_step(&c->slot))
+        weir_slot_is_of_step(&c->slot))
       weir_cell_end(r, c, NULL);
 }
 

@@ -9,6 +9,11 @@
 /* The memory of a rendezvous: cells, one for each value that is under way, and
  * a table that finds them by name. Shared by its files alone. */
 
+/* Kinds of values that belong to a step. */
+static inline bool weir_slot_is_of_step(const weir_slot *slot) {
+  return slot->kind <= WEIR__V1__VALUE_KIND__FETCH;
+}
+
 /* The reason why cells failed; several may share one. */
 typedef struct weir_why {
   weir_error err;

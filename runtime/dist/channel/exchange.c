@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 
 #include "runtime/base/size.h"
+#include "runtime/dist/channel/ends.h"
 #include "runtime/dist/channel/pump.h"
 
 /* A peer, for the end of batches to it. */

@@ -21,6 +21,7 @@
 #include <assert.h>
 
 #include "runtime/dist/channel/cells.h"
+#include "runtime/dist/channel/ends.h"
 
 /* ---- Frames */
 

@@ -103,21 +103,6 @@ void weir_rendezvous_recv_owned(weir_rendezvous *r, uint32_t peer,
                                 const weir_slot *slot, uint64_t limit,
                                 weir_bytes *out, weir_channel_done *done);
 
-/* Gives up edges, feeds and fetches of |step|: calls under way and later ones
- * end with |why|; frames that arrive for them are ignored. */
-void weir_rendezvous_drop(weir_rendezvous *r, uint64_t step,
-                          const weir_error *why);
-/* All steps below |step| have ended on all tasks: values that nobody took are
- * freed, late frames are ignored. A call of theirs that still waits is ended as
- * by drop. */
-void weir_rendezvous_finish(weir_rendezvous *r, uint64_t step);
-/* Nothing more goes to or comes from |peer|; all with it ends with |why|. Calls
- * whose bytes are at the transport end when it has released them. */
-void weir_rendezvous_lost(weir_rendezvous *r, uint32_t peer,
-                          const weir_error *why);
-/* The same for all peers. */
-void weir_rendezvous_abort(weir_rendezvous *r, const weir_error *why);
-
 /* Small values and Ready are collected; this lets them go. Until then they go
  * when WEIR_WIRE_BATCH_BYTES of them are there. */
 void weir_rendezvous_flush(weir_rendezvous *r);

@@ -5,14 +5,16 @@
 #include "runtime/base/strbuf.h"
 #include "runtime/graph/graph.h"
 
-/* The pass that makes one node of attention written in parts. */
+/* The pass that makes one node of attention written in parts, and one of its
+ * gradient. */
 
 /* matmul(softmax(matmul(q, k, transpose_b=true) scaled + mask), v) becomes
- * attention(q, k, v, mask), where nothing else reads what lies between and
- * |keep| (values of |graph| that are fetched) has none of it. Heads that
- * transposes [0, 2, 1, 3] brought forward, and back behind it, are read where
- * they lie. Old ids map to new ones by |values| and |nodes|, with room for all
- * of |graph|'s; UINT32_MAX: gone. Without a match the result is |graph| itself,
+ * attention(q, k, v, mask), and what autodiff makes of it attention_grad
+ * (attention_match.h), where nothing else reads what lies between and |keep|
+ * (values of |graph| that are fetched) has none of it. Heads that transposes
+ * [0, 2, 1, 3] brought forward, and back behind it, are read where they lie.
+ * Old ids map to new ones by |values| and |nodes|, with room for all of
+ * |graph|'s; UINT32_MAX: gone. Without a match the result is |graph| itself,
  * once more referenced. Bodies of nodes stay as they are. Errors: W6001. */
 weir_status weir_graph_attend(const weir_graph *graph,
                               const weir_value_id *keep, size_t keep_count,

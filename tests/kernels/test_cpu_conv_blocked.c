@@ -153,9 +153,7 @@ static weir_layout blocks(void) {
 }
 
 /* Output channels from which 1 x 1 windows from and to rows are taken. */
-static int64_t few_channels(void) {
-  return weir_layout_channels(blocks()) == 16 ? 320 : 128;
-}
+enum { FEW = 320 };
 
 /* Sets layouts and the known weights; false where x cannot be in blocks. */
 static bool arrange(setup *t, const how *h, void **x) {
@@ -188,9 +186,8 @@ static void check_alone(setup *t, const shape *s, const how *h,
                    s->bias ? t->data[2] : NULL, y};
     const weir_kernel_def *kernel = bed_kernel("cpu.conv2d.blocked");
     weir_why why = {""};
-    bool few = s->kh * s->kw == 1 && s->oc < few_channels() &&
-               s->stride[0] == 1 && !h->x_blocks && !h->y_blocks &&
-               s->h * s->w > 1;
+    bool few = s->kh * s->kw == 1 && s->oc < FEW && s->stride[0] == 1 &&
+               !h->x_blocks && !h->y_blocks && s->h * s->w > 1;
     assert_int_equal(kernel->accepts(&t->call, &why), !few);
     if (!few) {
       bed_run_kernel(kernel, &t->call, io, order);

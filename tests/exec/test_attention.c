@@ -79,7 +79,8 @@ static int nodes_of(bench *t, const char *op, bool with_gpus) {
   return count;
 }
 
-/* What is fetched, of |times| runs one after the other; |each| sees it. */
+/* Runs the graph |times| times, one after the other. |each| gets what a run has
+ * fetched. */
 static void run(bench *t, bool no_fusion, int times,
                 void (*each)(void *self, int i, weir_tensor *const *out),
                 void *self) {

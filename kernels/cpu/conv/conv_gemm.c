@@ -90,18 +90,17 @@ static void run_panel(const block *b, weir_gemm_tile t, const char *w,
     t.a = w + o * p->dims.taps * p->dims.size;
     t.c = output_of(b, o) + at * p->dims.size;
     isa->tile(&t);
-    if (t.copy == NULL) continue;
-    t.b = t.copy;
-    t.b_k = isa->columns;
-    t.copy = NULL;
+    weir_gemm_tile_reuse(&t, isa->columns);
   }
 }
 
-/* All tiles of up to a tile's rows of channels, from |o| on; |from|: x. */
-static void run_row(const block *b, weir_gemm_tile t, const char *from,
-                    int64_t o) {
+/* All tiles of up to a tile's rows of channels, from |o| on; |w|: the first
+ * weights, |from|: x. */
+static void run_row(const block *b, weir_gemm_tile t, const char *w,
+                    const char *from, int64_t o) {
   const weir_conv_gemm *p = b->p;
   int64_t pixels = b->rows * p->dims.ow, size = p->dims.size;
+  t.a = w + o * p->dims.taps * size;
   t.m = least(p->isa->rows, b->o1 - o);
   for (int64_t at = 0; at < pixels; at += p->isa->columns) {
     t.n = least(p->isa->columns, pixels - at);
@@ -136,12 +135,12 @@ static void run_slice(const block *b, int64_t k0, int64_t depth) {
     weir_conv_gemm_pack(p, b->copy, b->panels, k0, depth, pixels);
   }
   assert(depth > 0 && pixels > 0);
-  for (int64_t o = b->o0; o < b->o1 && p->by_rows; o += p->isa->rows) {
-    t.a = w + o * p->dims.taps * size;
-    run_row(b, t, from, o);
+  if (p->by_rows) {
+    for (int64_t o = b->o0; o < b->o1; o += p->isa->rows)
+      run_row(b, t, w, from, o);
+    return;
   }
-  for (int64_t at = 0; at < pixels && !p->by_rows;
-       at += columns, from += step * size) {
+  for (int64_t at = 0; at < pixels; at += columns, from += step * size) {
     t.b = from;
     t.n = least(columns, pixels - at);
     run_panel(b, t, w, at);

@@ -69,6 +69,25 @@ static void cut(weir_conv_gemm *p) {
   assert((p->parts - 1) * p->part < p->dims.oc);
 }
 
+/* How tiles read an x that lies in place, of |elements| of y. */
+static void choose_order(weir_conv_gemm *p, int64_t elements) {
+  p->copies = p->part > p->isa->rows && p->kc > NEAR;
+  p->by_rows = !p->copies && elements * p->dims.size > FAR_BYTES;
+}
+
+/* The copies that a worker makes. False: they are too large. */
+static bool size_memory(weir_conv_gemm *p) {
+  int64_t columns = p->isa->columns, pixels = p->band * p->dims.ow;
+  int64_t padded = (pixels + columns - 1) / columns * columns;
+  int64_t panel = p->dims.in_place ? columns : padded;
+  if (p->dims.in_place && !p->copies) return true;
+  if (!p->dims.in_place &&
+      !bytes_of(p->dims.c, p->hp, p->wp, p->dims.size, &p->copy_bytes))
+    return false;
+  return bytes_of(panel, p->kc, 1, p->dims.size, &p->panel_bytes) &&
+         p->copy_bytes <= COPY_LIMIT && p->panel_bytes <= COPY_LIMIT;
+}
+
 bool weir_conv_gemm_plan(const weir_call *call, weir_conv_gemm *out,
                          weir_why *why) {
   bool has_bias = call->in_count > 2 && call->in[2].dtype != WEIR_DTYPE_NONE;
@@ -83,19 +102,8 @@ bool weir_conv_gemm_plan(const weir_call *call, weir_conv_gemm *out,
   out->bias_io = has_bias ? 2 : -1;
   out->y_io = (int32_t)call->in_count;
   cut(out);
-  int64_t columns = out->isa->columns, pixels = out->band * out->dims.ow;
-  out->copies =
-      out->dims.in_place && out->part > out->isa->rows && out->kc > NEAR;
-  out->by_rows = out->dims.in_place && !out->copies &&
-                 call->out[0].elements * out->dims.size > FAR_BYTES;
-  if (out->copies)
-    return bytes_of(columns, out->kc, 1, out->dims.size, &out->panel_bytes);
-  if (out->dims.in_place) return true;
-  int64_t padded = (pixels + columns - 1) / columns * columns;
-  if (!bytes_of(out->dims.c, out->hp, out->wp, out->dims.size,
-                &out->copy_bytes) ||
-      !bytes_of(padded, out->kc, 1, out->dims.size, &out->panel_bytes) ||
-      out->copy_bytes > COPY_LIMIT || out->panel_bytes > COPY_LIMIT)
+  if (out->dims.in_place) choose_order(out, call->out[0].elements);
+  if (!size_memory(out))
     return weir_no(why, "a band of rows takes too much memory");
   return true;
 }

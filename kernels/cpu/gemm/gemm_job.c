@@ -90,11 +90,7 @@ void weir_gemm_tiles(const weir_gemm *g, const weir_gemm_block *k,
       if (!t.copy) fetched += (t.k + WEIR_GEMM_AHEAD - 1) / WEIR_GEMM_AHEAD;
       isa->tile(&t);
       t.a = (const char *)t.a + a.tile * g->size;
-      if (t.copy) {
-        t.b = t.copy;
-        t.b_k = isa->columns;
-        t.copy = NULL;
-      }
+      weir_gemm_tile_reuse(&t, isa->columns);
     }
     t.b = b_at + b.tile * g->size;
   }

@@ -3,6 +3,7 @@
 #define KERNELS_CPU_ISA_GEMM_H_
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kernels/cpu/isa/isa.h"
@@ -30,6 +31,14 @@ typedef struct weir_gemm_tile {
   const void *ahead;
   int64_t ahead_step;
 } weir_gemm_tile;
+
+/* Behind a tile that wrote a panel, of |columns|: the tiles below read it. */
+static inline void weir_gemm_tile_reuse(weir_gemm_tile *t, int64_t columns) {
+  if (t->copy == NULL) return;
+  t->b = t->copy;
+  t->b_k = columns;
+  t->copy = NULL;
+}
 
 struct weir_gemm_table {
   int64_t rows, columns; /* of a register tile */

@@ -155,13 +155,17 @@ static void end_twice(weir_rendezvous *r, uint32_t place, const weir_slot *slot,
   end_with(r, place, slot, done, &err);
 }
 
-/* Something was added to a batch, or was not for lack of memory: then the peer
- * would wait for ever, so it is given up. */
+/* The peer would wait for ever for what there is no memory to send. */
+static void give_up(weir_rendezvous *r, uint32_t place) {
+  uint32_t peer = place == r->peer_count - 1 ? WEIR_PEER_DRIVER : place;
+  weir_rendezvous_break(r, peer, &r->no_memory.err);
+}
+
+/* Something was added to a batch, or was not for lack of memory. */
 static void added(weir_rendezvous *r, uint32_t place, bool ok) {
   weir_rendezvous_peer *p = &r->peers[place];
   if (!ok) {
-    uint32_t peer = place == r->peer_count - 1 ? WEIR_PEER_DRIVER : place;
-    weir_rendezvous_break(r, peer, &r->no_memory.err);
+    give_up(r, place);
   } else if (weir_wire_batch_is_full(&p->values) ||
              weir_wire_batch_is_full(&p->ready)) {
     p->flush = true;
@@ -346,7 +350,7 @@ static void receive(weir_rendezvous *r, uint32_t peer, const weir_slot *slot,
   if (!came && (c = weir_cell_make(r, place, true, slot)) == NULL) {
     refuse(r, done);
     /* Another task would wait for Ready; feeds and fetches go with the step. */
-    if (slot->kind == WEIR__V1__VALUE_KIND__EDGE) added(r, place, false);
+    if (slot->kind == WEIR__V1__VALUE_KIND__EDGE) give_up(r, place);
     return;
   }
   uint64_t total = c->bytes;
